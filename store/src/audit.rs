@@ -1,0 +1,1 @@
+//! The audit log of tool calls: append-only and hash-chained.
