@@ -1,5 +1,11 @@
 //! OpenPact's durable state behind traits.
 //!
-//! [`audit`] is the MCP server's append-only log.
+//! Read [`model`] first: what is kept. [`State`] is what a store of the
+//! orchestrator's state can do, [`sqlite`] the embedded one. [`audit`] is the
+//! MCP server's append-only log. The store keeps and finds; it decides nothing.
 
 pub mod audit;
+pub mod model;
+mod state;
+
+pub use state::{State, StoreError};
