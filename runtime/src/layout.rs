@@ -12,7 +12,8 @@ use crate::file;
 /// secure/data/openpact.db   the orchestrator's state
 /// secure/data/tools.db      the MCP server's state
 /// secure/data/keys/         tokens and passwords between processes
-/// secure/run/               addresses of what runs now
+/// secure/run/               addresses and process ids of what runs now
+/// secure/log/               what it says
 /// ai-data/                  all that the assistant's file tools see
 /// engine/                   the engine's own state
 /// cache/                    can be thrown away
@@ -34,6 +35,7 @@ impl Layout {
         file::create_dir(&self.secure(), 0o700)?;
         file::create_dir(&self.keys(), 0o700)?;
         file::create_dir(&self.run(), 0o700)?;
+        file::create_dir(&self.log(), 0o700)?;
         file::create_dir(&self.ai_data(), 0o755)?;
         file::create_dir(&self.cache(), 0o755)
     }
@@ -85,6 +87,24 @@ impl Layout {
     #[must_use]
     pub fn address_file(&self, process: &str) -> PathBuf {
         self.run().join(format!("{process}.addr"))
+    }
+
+    /// Where `up` writes the process id of a process that it keeps running.
+    #[must_use]
+    pub fn pid_file(&self, process: &str) -> PathBuf {
+        self.run().join(format!("{process}.pid"))
+    }
+
+    /// What processes that `up` keeps running say. See [`Layout::log_file`].
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.secure().join("log")
+    }
+
+    /// Where `up` keeps what a process writes to its standard error.
+    #[must_use]
+    pub fn log_file(&self, process: &str) -> PathBuf {
+        self.log().join(format!("{process}.log"))
     }
 
     /// All that workspace and memory tools see.
