@@ -1,1 +1,32 @@
-//! Placeholder.
+//! What an operator types: `openpact up`, `chat`, `send`, `status`, `doctor`, …
+//!
+//! Read [`command`] first: the commands and what runs them. [`up`] starts and
+//! keeps everything; [`engine`] is how somebody else's program is fetched,
+//! confined and told what it may do; [`child`] is what a started process does
+//! first; [`doctor`] looks at everything and says what to do.
+
+pub mod child;
+pub mod command;
+pub mod config;
+pub mod control;
+pub mod doctor;
+pub mod engine;
+mod environment;
+pub mod status;
+pub mod up;
+pub mod workspace;
+
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+
+pub use command::main;
+
+/// The chat that `up` opens on a terminal once everything runs.
+async fn talk(
+    _workspace: workspace::WorkspaceArgs,
+    stop: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    stop.cancelled().await;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,160 @@
+//! The command that starts the engine.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use openpact_runtime::file;
+use openpact_runtime::layout::Layout;
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::config::{KEY_VARIABLE, TOKEN_VARIABLE, config};
+use super::model::Model;
+use super::sandbox::Sandbox;
+use super::settings::EngineSettings;
+use crate::{child, environment};
+
+/// Our plugin, which stamps tool calls with their session.
+const PLUGIN: &str = include_str!("../../../engine/openpact.js");
+
+/// Variables of the operator's that say how to get out of this network.
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+
+/// Variables of the operator's that name files with more certificates to trust.
+const CERTIFICATES: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
+
+/// Folders in `<workspace>/engine` that are the engine's to write to.
+const WRITABLE: [&str; 6] = ["home", "config", "data", "state", "cache", "tmp"];
+
+/// All that is needed to start the engine, again and again.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// This program, which turns itself into the engine.
+    pub openpact: PathBuf,
+    /// The engine's program.
+    pub binary: PathBuf,
+    /// Whose engine it is.
+    pub layout: Layout,
+    /// What the operator said about it.
+    pub settings: EngineSettings,
+    /// What answers.
+    pub model: Model,
+    /// Where it shall listen.
+    pub address: SocketAddr,
+    /// Where our MCP server listens.
+    pub tools: SocketAddr,
+    /// The password of its interface.
+    pub password: SecretString,
+    /// What it shows the MCP server.
+    pub token: SecretString,
+}
+
+impl Launch {
+    /// Makes the engine's folders and puts our plugin there.
+    pub fn prepare(&self) -> io::Result<()> {
+        for name in WRITABLE {
+            file::create_dir(&self.folder(name), 0o700)?;
+        }
+        file::create_dir(&self.folder("project"), 0o700)?;
+        file::create_dir(&self.folder("plugin"), 0o700)?;
+        file::write_atomic(&self.plugin(), PLUGIN.as_bytes(), 0o600)
+    }
+
+    /// The command. Its environment is built from nothing.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let sandbox = self.sandbox();
+        let mut command =
+            child::confined(&self.openpact, self.settings.sandbox, &sandbox, &self.binary);
+        command
+            .args(["serve", "--hostname", &self.address.ip().to_string()])
+            .args(["--port", &self.address.port().to_string()])
+            .current_dir(self.folder("project"))
+            .env_clear()
+            .envs(self.environment());
+        command
+    }
+
+    /// What the engine may do. It has no path to `secure/`, `ai-data/` or anyone's home.
+    #[must_use]
+    pub fn sandbox(&self) -> Sandbox {
+        let proxies = PROXIES.iter().filter_map(|name| {
+            reqwest::Url::parse(&environment::variable(name)?).ok()?.port_or_known_default()
+        });
+        let certificates = CERTIFICATES.iter().filter_map(|name| environment::variable(name));
+        let mut connect = vec![self.model.port(), self.tools.port()];
+        connect.extend(self.settings.extra_ports.iter().copied().chain(proxies));
+        // Names that don't fit into a datagram are asked for over TCP.
+        connect.push(53);
+        connect.sort_unstable();
+        connect.dedup();
+        let mut sandbox = Sandbox::of_program(&self.binary);
+        sandbox.read.extend(certificates.map(PathBuf::from));
+        sandbox.read.extend([self.folder("plugin"), self.folder("project")]);
+        sandbox.write.extend(WRITABLE.iter().map(|name| self.folder(name)));
+        Sandbox { connect, bind: vec![self.address.port()], ..sandbox }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let config = config(
+            &self.model,
+            &self.settings,
+            &format!("http://{}/mcp", self.tools),
+            &self.plugin(),
+        );
+        let folder = |name| self.folder(name).into_os_string();
+        let mut environment: Vec<(OsString, OsString)> = [
+            ("PATH", "/usr/bin:/bin".into()),
+            ("LANG", "C.UTF-8".into()),
+            ("HOME", folder("home")),
+            ("XDG_CONFIG_HOME", folder("config")),
+            ("XDG_DATA_HOME", folder("data")),
+            ("XDG_STATE_HOME", folder("state")),
+            ("XDG_CACHE_HOME", folder("cache")),
+            ("TMPDIR", folder("tmp")),
+            ("OPENCODE_CONFIG_CONTENT", config.to_string().into()),
+            ("OPENCODE_SERVER_PASSWORD", self.password.expose_secret().into()),
+            (TOKEN_VARIABLE, self.token.expose_secret().into()),
+            // It goes nowhere but to its model and its tools. Not set on purpose:
+            // OPENCODE_PURE (switches our plugin off) and
+            // OPENCODE_DISABLE_EMBEDDED_WEB_UI (unknown paths would go to its maker's site).
+            ("OPENCODE_DISABLE_MODELS_FETCH", "1".into()),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1".into()),
+            ("OPENCODE_DISABLE_SHARE", "1".into()),
+            ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".into()),
+            ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1".into()),
+            ("OPENCODE_DISABLE_CLAUDE_CODE", "1".into()),
+            ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1".into()),
+            ("OPENCODE_DISABLE_PROJECT_CONFIG", "1".into()),
+        ]
+        .map(|(name, value): (&str, OsString)| (name.into(), value))
+        .into();
+        if let Some(key) = self.model.key() {
+            environment.push((KEY_VARIABLE.into(), key.expose_secret().into()));
+        }
+        for name in PROXIES.iter().chain(&CERTIFICATES) {
+            if let Some(value) = environment::variable(name) {
+                environment.push((name.into(), value.into()));
+            }
+        }
+        environment.push(("NO_PROXY".into(), no_proxy().into()));
+        environment
+    }
+
+    fn plugin(&self) -> PathBuf {
+        self.folder("plugin").join("openpact.js")
+    }
+
+    fn folder(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.layout.engine().join(name)
+    }
+}
+
+/// Hosts to which there's a straight way: the operator's, and our own MCP server.
+fn no_proxy() -> String {
+    let named = ["NO_PROXY", "no_proxy"].iter().find_map(|name| environment::variable(name));
+    named.into_iter().chain(["127.0.0.1,localhost,::1".to_owned()]).collect::<Vec<_>>().join(",")
+}
