@@ -50,6 +50,24 @@ pub(super) const fn is_ambiguous(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&' | b'+' | b'\n' | b'\r')
 }
 
+/// Whether an ambiguous byte stands for itself after all, as can be told at a
+/// glance: most do in programs and prose.
+pub(super) fn is_plain(text: &[u8], at: usize) -> bool {
+    let Some(&next) = text.get(at + 1) else { return false };
+    match text[at] {
+        b'%' => !next.is_ascii_hexdigit() && !is_ambiguous(next),
+        b'&' => {
+            let name = text[at + 1..].iter().take_while(|byte| is_of_entity(**byte)).count();
+            text.get(at + 1 + name).is_some_and(|end| *end != b';')
+        }
+        _ => false,
+    }
+}
+
+const fn is_of_entity(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'#'
+}
+
 /// All readings of a place.
 pub(super) struct Readings {
     /// As it is, first; then as escapes.
@@ -99,25 +117,38 @@ impl Reader<'_> {
         if layers == 0 || !is_ambiguous(byte) {
             return vec![Reading::byte(byte, at + 1)];
         }
-        let mut all = self.read(at, layers - 1);
-        for sign in all.clone() {
-            match sign.bytes() {
-                b"%" => all.extend(self.hex(sign.next, 2, layers - 1).map(as_byte)),
-                b"\\" => self.backslash(sign.next, layers - 1, &mut all),
-                b"&" => self.entity(sign.next, &mut all),
-                b"+" => all.push(Reading::byte(b' ', sign.next)),
-                _ => {}
+        let mut all = vec![Reading::byte(byte, at + 1)];
+        let mut more = Vec::new();
+        for below in 0..layers {
+            for sign in &all {
+                self.escape(*sign, below, &mut more);
+            }
+            // Most texts are escaped once, and looking further finds nothing.
+            let nested =
+                more.iter().any(|reading| matches!(reading.bytes(), [byte] if is_ambiguous(*byte)));
+            let follow = &self.text[at + 1..self.text.len().min(at + 13)];
+            for reading in more.drain(..) {
+                if !all.contains(&reading) {
+                    all.push(reading);
+                }
+            }
+            if !nested && !follow.iter().copied().any(is_ambiguous) {
+                break;
             }
         }
-        // Most layers read the same; the order (as it is, first) is kept.
-        let mut seen = Vec::with_capacity(all.len());
-        all.retain(|reading| {
-            !seen.contains(reading) && {
-                seen.push(*reading);
-                true
-            }
-        });
         all
+    }
+
+    /// What `sign` starts, if that is an escape whose other characters lie
+    /// under `below` more layers.
+    fn escape(&mut self, sign: Reading, below: u8, all: &mut Vec<Reading>) {
+        match sign.bytes() {
+            b"%" => all.extend(self.hex(sign.next, 2, below).map(as_byte)),
+            b"\\" => self.backslash(sign.next, below, all),
+            b"&" => self.entity(sign.next, all),
+            b"+" => all.push(Reading::byte(b' ', sign.next)),
+            _ => {}
+        }
     }
 
     /// `digits` hex digits from `at` on: each value they may be, and what follows.
@@ -219,11 +250,8 @@ impl Reader<'_> {
 
     /// ASCII up to `end`, and its length with `end`; at most `longest` before it.
     fn until<'b>(&mut self, rest: &'b [u8], end: u8, longest: usize) -> Option<(&'b str, usize)> {
-        let length = rest
-            .iter()
-            .take(longest + 1)
-            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'#');
-        let length = length.count();
+        let name = rest.iter().take(longest + 1).take_while(|byte| is_of_entity(**byte));
+        let length = name.count();
         self.cut_off |= length == rest.len();
         let found = rest.get(length) == Some(&end);
         found.then(|| (std::str::from_utf8(&rest[..length]).unwrap_or_default(), length + 1))

@@ -169,7 +169,7 @@ impl Finder {
             }
             there.clear();
             let byte = text[at];
-            if is_ambiguous(byte) && byte != b'\n' {
+            if is_ambiguous(byte) && !matches!(byte, b'\n' | b'+') && !reading::is_plain(text, at) {
                 let readings = reading::of(text, at);
                 if readings.cut_off {
                     pass.begun.extend(here.iter().map(|state| (at, *state)));
@@ -187,9 +187,16 @@ impl Finder {
                     }
                 }
             } else {
-                // Also line breaks, which are too many to ask for their readings.
-                if byte == b'\n' && reading::is_passed_over(text, at..at + 1) {
-                    there.extend_from_slice(&here);
+                // Also what is too frequent to ask for its readings.
+                match byte {
+                    b'\n' if reading::is_passed_over(text, at..at + 1) => {
+                        there.extend_from_slice(&here);
+                    }
+                    b'+' => {
+                        let step = |&state| self.step(state, b' ', at + 1, &mut pass.hits);
+                        there.extend(here.iter().map(step));
+                    }
+                    _ => {}
                 }
                 let step = |&state| self.step(state, byte, at + 1, &mut pass.hits);
                 there.extend(here.iter().map(step));
