@@ -94,7 +94,8 @@ pub fn read(path: &Path) -> Result<SecretString, KeyError> {
     if ours && about.permissions().mode() & 0o077 != 0 {
         return Err(KeyError::Open { path: path.to_owned() });
     }
-    if about.len() > LONGEST {
+    // A named pipe would keep the reader waiting for ever.
+    if !about.is_file() || about.len() > LONGEST {
         return Err(KeyError::Content { path: path.to_owned() });
     }
     let text = fs::read_to_string(path).map_err(failed)?;

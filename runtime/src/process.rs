@@ -71,6 +71,7 @@ impl Process {
     fn failed(self, error: &anyhow::Error) -> ExitCode {
         let text = crate::chain(error.as_ref());
         // Standard error may be closed; the exit code still tells.
+        let text = crate::telemetry::redacted(&text);
         let _written = writeln!(std::io::stderr(), "{}: {text}", self.name);
         let usage = error
             .chain()

@@ -10,15 +10,6 @@ use super::SECTIONS;
 use super::error::{SettingsError, nearest};
 use super::tree::{self, Key, Kind, Node, Origin, Scalar};
 
-/// Variables of ours that look like settings but are read elsewhere.
-const OTHERS: [&str; 5] = [
-    "OPENPACT_LOG",
-    "OPENPACT_LOG_FORMAT",
-    "OPENPACT_WORKSPACE",
-    "OPENPACT_MCP_TOKEN",
-    "OPENPACT_ENGINE_BINARY",
-];
-
 const PREFIX: &str = "OPENPACT_";
 
 /// What the process was started with.
@@ -29,6 +20,7 @@ pub(super) struct Environment {
 
 impl Environment {
     /// Refuses a variable whose name is a section's with a slip of the pen.
+    /// Others that begin with `OPENPACT_` (`OPENPACT_LOG`) are no settings.
     pub(super) fn new<K, V>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Result<Self, SettingsError>
@@ -43,7 +35,7 @@ impl Environment {
                 Some((name, value.into().into_string().ok().map(Zeroizing::new)))
             })
             .collect();
-        for name in variables.keys().filter(|name| !OTHERS.contains(&name.as_str())) {
+        for name in variables.keys() {
             let Some(rest) = name.strip_prefix(PREFIX) else { continue };
             let Some((first, key)) = rest.split_once('_') else { continue };
             let meant = nearest(first, &SECTIONS).map(str::to_uppercase);
@@ -73,10 +65,7 @@ impl Environment {
         for section in SECTIONS {
             let prefix = format!("{PREFIX}{}_", section.to_uppercase());
             for (name, value) in &self.variables {
-                let key = match name.strip_prefix(&prefix) {
-                    Some(key) if !OTHERS.contains(&name.as_str()) => key.to_lowercase(),
-                    _ => continue,
-                };
+                let Some(key) = name.strip_prefix(&prefix).map(str::to_lowercase) else { continue };
                 let origin = origin(name);
                 let value = value.as_ref();
                 let value = value.ok_or_else(|| SettingsError::new("is not UTF-8").at(&origin))?;

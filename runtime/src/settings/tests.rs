@@ -196,9 +196,9 @@ fn the_environment_goes_before_the_file() {
             ("OPENPACT_ENGINE_LIMITS__CALLS", "6"),
             ("OPENPACT_ENGINE_START_TIMEOUT", "${WAIT}s"),
             ("WAIT", "5"),
-            // Not settings.
-            ("OPENPACT_ENGINE_BINARY", "/bin/true"),
+            // Another section's, and no settings at all.
             ("OPENPACT_MCP_TOKEN", "t"),
+            ("OPENPACT_LOG", "debug"),
             ("OPENPACT_LOG_FORMAT", "json"),
             ("OPENPACT_TOOLS_TOKEN", "t"),
             ("ENGINE_MODEL", "none"),
