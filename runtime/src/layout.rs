@@ -1,6 +1,8 @@
 //! Where things are in a workspace folder.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::file;
@@ -29,15 +31,23 @@ impl Layout {
         Ok(Self { root: std::path::absolute(root)? })
     }
 
-    /// Makes the folders that are missing. `secure/` is for its owner alone.
+    /// Makes the folders that are missing. `secure/` is for its owner alone, also
+    /// if it was there and wasn't.
     pub fn create(&self) -> io::Result<()> {
-        file::create_dir(&self.root, 0o755)?;
-        file::create_dir(&self.secure(), 0o700)?;
-        file::create_dir(&self.keys(), 0o700)?;
-        file::create_dir(&self.run(), 0o700)?;
-        file::create_dir(&self.log(), 0o700)?;
-        file::create_dir(&self.ai_data(), 0o755)?;
-        file::create_dir(&self.cache(), 0o755)
+        let folders = [
+            (self.root.clone(), 0o755),
+            (self.secure(), 0o700),
+            (self.keys(), 0o700),
+            (self.run(), 0o700),
+            (self.log(), 0o700),
+            (self.ai_data(), 0o755),
+            (self.cache(), 0o755),
+        ];
+        for (folder, mode) in folders {
+            file::create_dir(&folder, mode).map_err(|source| named(&folder, source))?;
+        }
+        let secure = self.secure();
+        close(&secure).map_err(|source| named(&secure, source))
     }
 
     /// The workspace folder itself.
@@ -123,5 +133,56 @@ impl Layout {
     #[must_use]
     pub fn cache(&self) -> PathBuf {
         self.root.join("cache")
+    }
+}
+
+/// Takes from `folder` what others than its owner may do there.
+fn close(folder: &Path) -> io::Result<()> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode & 0o700))
+}
+
+/// What the system said, with the folder it said it of.
+fn named(folder: &Path, source: io::Error) -> io::Error {
+    io::Error::new(source.kind(), FolderError { folder: folder.to_owned(), source })
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("could not make the folder `{}`", folder.display())]
+struct FolderError {
+    folder: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_secret_is_closed_to_others_from_the_start_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path()).unwrap();
+        for _ in 0..2 {
+            layout.create().unwrap();
+            for (path, mode) in [(layout.secure(), 0o700), (layout.ai_data(), 0o755)] {
+                let found = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+                // The umask may have taken more.
+                assert_eq!(found & !mode, 0, "{}", path.display());
+            }
+            fs::set_permissions(layout.secure(), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("ai-data"), "").unwrap();
+        let error = Layout::new(folder.path()).unwrap().create().unwrap_err();
+        let said = crate::chain(&error);
+        assert!(said.contains("ai-data`: "), "{said}");
     }
 }

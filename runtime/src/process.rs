@@ -120,3 +120,37 @@ pub async fn until_stopped<T>(
     }
     tokio::time::timeout(grace, work).await.ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[test]
+    fn an_exit_code_says_what_went_wrong() {
+        let process = Process { name: "test", threads: Threads::One };
+        let file = std::path::Path::new("/");
+        let settings = crate::settings::Settings::load(file).unwrap_err();
+        let cases = [
+            (Ok(ExitCode::SUCCESS), 0),
+            (Err(anyhow::anyhow!("something failed")), 1),
+            (Err(anyhow::Error::new(Usage("no such option".to_owned())).context("start")), 2),
+            (Err(anyhow::Error::new(settings)), 2),
+        ];
+        for (result, code) in cases {
+            // `ExitCode` can't be compared.
+            let ended = format!("{:?}", process.run(|_stop| ready(result)));
+            assert_eq!(ended, format!("{:?}", ExitCode::from(code)));
+        }
+    }
+
+    #[tokio::test]
+    async fn work_may_end_by_itself_and_is_cut_off_when_the_grace_is_over() {
+        let stop = CancellationToken::new();
+        assert_eq!(until_stopped(ready(1), &stop, Duration::ZERO).await, Some(1));
+        stop.cancel();
+        assert_eq!(until_stopped(pending::<()>(), &stop, Duration::ZERO).await, None);
+        assert_eq!(until_stopped(ready(2), &stop, Duration::ZERO).await, Some(2));
+    }
+}
