@@ -119,7 +119,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
         chatted
     } else {
         ready()?;
-        report.say(Tone::Good, "openpact", "ready: write with `openpact chat`, end with Ctrl-C");
+        report.say(Tone::Good, "all", "ready: write with `openpact chat`, end with Ctrl-C");
         tokio::select! {
             () = stop.cancelled() => Ok(ExitCode::SUCCESS),
             failed = stack.failure() => Err(failed),
@@ -180,7 +180,7 @@ async fn engine(
     let openpact = environment::openpact()?;
     if let Some(binary) = &settings.binary {
         report.busy("engine", "trying the program that was configured", "");
-        install::verify(&openpact, binary).await?;
+        install::verify(&openpact, binary, settings.sandbox).await?;
         return Ok(Some(binary.clone()));
     }
     let what = format!("installing OpenCode {} (60 MB, once)", pin::version());

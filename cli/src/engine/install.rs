@@ -71,8 +71,8 @@ pub enum InstallError {
     Fetch(#[from] FetchError),
     /// It was fetched and isn't what was asked for.
     #[error(
-        "the engine in `{}` is {found}, and this OpenPact works with OpenCode {}: delete the folder \
-         and start again",
+        "the engine in `{}` is {found}, and this OpenPact works with OpenCode {}: remove it, or set \
+         `engine.binary` to one of that version",
         binary.display(),
         pin::version()
     )]
@@ -159,8 +159,8 @@ impl Installation {
         if let Some(binary) = self.binary() {
             return Ok(binary);
         }
-        self.clean(base)?;
-        let beside = self.folder.with_extension("part");
+        self.clean()?;
+        let beside = self.beside("part");
         let installed = self.fetch_into(openpact, &npm, &beside, stop, &mut progress).await;
         if installed.is_err() {
             remove(&beside)?;
@@ -192,7 +192,7 @@ impl Installation {
         }
         progress(Progress::Trying);
         let binary = binary_in(beside).ok_or(InstallError::Machine)?;
-        verify(openpact, &binary).await?;
+        verify(openpact, &binary, Level::BestEffort).await?;
         fs::rename(beside, &self.folder).map_err(failed("rename", beside))?;
         binary_in(&self.folder).ok_or(InstallError::Machine)
     }
@@ -203,7 +203,7 @@ impl Installation {
         stop: &CancellationToken,
         progress: &mut impl FnMut(Progress),
     ) -> Result<File, InstallError> {
-        let path = self.folder.with_extension("lock");
+        let path = self.beside("lock");
         let mut open = File::options();
         let open = open.create(true).truncate(false).write(true).open(&path);
         let lock = open.map_err(failed("open", &path))?;
@@ -220,24 +220,31 @@ impl Installation {
         }
     }
 
+    /// A name next to the folder: `1.18.33.part`.
+    fn beside(&self, what: &str) -> PathBuf {
+        let mut path = self.folder.clone();
+        path.as_mut_os_string().push(format!(".{what}"));
+        path
+    }
+
     /// Removes what an installation left that was killed, or that lacks its program.
-    fn clean(&self, base: &Path) -> Result<(), InstallError> {
-        remove(&self.folder.with_extension("part"))?;
-        if self.folder.starts_with(base) { remove(&self.folder) } else { Ok(()) }
+    fn clean(&self) -> Result<(), InstallError> {
+        remove(&self.beside("part"))?;
+        remove(&self.folder)
     }
 }
 
 /// Asks the engine's program for its version, and refuses any but the pinned one.
 ///
 /// It's confined while it answers: nobody knows yet what it is.
-pub async fn verify(openpact: &Path, binary: &Path) -> Result<(), InstallError> {
+pub async fn verify(openpact: &Path, binary: &Path, level: Level) -> Result<(), InstallError> {
     let does_not_run = |says: String| InstallError::DoesNotRun { binary: binary.to_owned(), says };
     // It writes to its home even for this.
     let home = std::env::temp_dir().join(format!("openpact-{}", openpact_runtime::id::fresh()));
     file::create_dir(&home, 0o700).map_err(failed("make", &home))?;
     let mut sandbox = Sandbox::of_program(binary);
     sandbox.write.push(home.clone());
-    let mut command = child::confined(openpact, Level::BestEffort, &sandbox, binary);
+    let mut command = child::confined(openpact, level, &sandbox, binary);
     command.arg("--version").env_clear().env("HOME", &home).env("TMPDIR", &home);
     command.current_dir(&home).stdin(Stdio::null());
     let asked = tokio::process::Command::from(command).kill_on_drop(true).output();

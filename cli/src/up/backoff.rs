@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The first wait. A crash in the middle of a turn shouldn't be felt.
 const FIRST: Duration = Duration::from_millis(100);
@@ -35,9 +33,8 @@ pub(super) struct Wait {
 }
 
 impl Backoff {
-    /// The process ended; `was_ready` tells whether it had been of use before.
-    pub(super) fn ended(&mut self, was_ready: bool) -> Wait {
-        let now = Instant::now();
+    /// The process ended `now`; `was_ready` tells whether it had been of use before.
+    pub(super) fn ended(&mut self, was_ready: bool, now: Instant) -> Wait {
         self.ends.push_back(now);
         self.ends.retain(|end| now.duration_since(*end) < WINDOW);
         self.failures = if was_ready { 0 } else { self.failures.saturating_add(1) };
@@ -72,31 +69,32 @@ mod tests {
         wait.time >= time.mul_f64(0.9) && wait.time <= time.mul_f64(1.1)
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn failures_in_a_row_wait_ever_longer_and_an_accident_hardly_at_all() {
+    #[test]
+    fn failures_in_a_row_wait_ever_longer_and_an_accident_hardly_at_all() {
         let mut backoff = Backoff::default();
+        let now = Instant::now();
         for (was_ready, milliseconds) in
             [(false, 200), (false, 400), (false, 800), (true, 100), (false, 200)]
         {
-            let wait = backoff.ended(was_ready);
+            let wait = backoff.ended(was_ready, now);
             assert!(about(wait, Duration::from_millis(milliseconds)), "{wait:?} {milliseconds}");
             assert!(!wait.hopeless);
         }
         for _ in 0..8 {
-            backoff.ended(false);
+            backoff.ended(false, now);
         }
-        assert!(about(backoff.ended(false), LONGEST));
+        assert!(about(backoff.ended(false, now), LONGEST));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn too_many_ends_in_a_while_are_no_accident_until_the_while_is_over() {
+    #[test]
+    fn too_many_ends_in_a_while_are_no_accident_until_the_while_is_over() {
         let mut backoff = Backoff::default();
+        let now = Instant::now();
         for _ in 0..LIMIT {
-            assert!(!backoff.ended(true).hopeless);
+            assert!(!backoff.ended(true, now).hopeless);
         }
-        let wait = backoff.ended(true);
+        let wait = backoff.ended(true, now);
         assert!(wait.hopeless && about(wait, SLOW));
-        tokio::time::advance(WINDOW).await;
-        assert!(!backoff.ended(true).hopeless);
+        assert!(!backoff.ended(true, now + WINDOW).hopeless);
     }
 }

@@ -14,8 +14,6 @@ pub(super) enum Tone {
     Good,
     /// Worth a look.
     Warning,
-    /// It went wrong.
-    Bad,
     /// Just so that one knows.
     Plain,
 }
@@ -85,11 +83,11 @@ impl Inner {
         let (mark, style) = match tone {
             Tone::Good => ("✓", Style::new().green()),
             Tone::Warning => ("!", Style::new().yellow()),
-            Tone::Bad => ("✗", Style::new().red()),
             Tone::Plain => ("·", Style::new().dim()),
         };
         if !self.terminal {
             let _written = writeln!(std::io::stderr(), "openpact: {process}: {text}");
+            self.said.clear();
             return;
         }
         let mark = style.for_stderr().apply_to(mark);
@@ -107,8 +105,9 @@ impl Inner {
             return;
         }
         if !self.terminal {
-            if self.said != what {
-                what.clone_into(&mut self.said);
+            let said = format!("{process}: {what}");
+            if self.said != said {
+                self.said = said;
                 let _written = writeln!(std::io::stderr(), "openpact: {process}: {what}");
             }
             return;

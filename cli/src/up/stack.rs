@@ -165,7 +165,7 @@ impl Stack {
 
     /// Ends everything: first who asks, then who answers.
     pub(super) async fn end(self) {
-        self.report.say(Tone::Plain, "openpact", "stopping");
+        self.report.say(Tone::Plain, "all", "stopping");
         self.orchestrator.end().await;
         tokio::join!(self.engine.end(), self.tools.end());
     }

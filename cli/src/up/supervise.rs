@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(15);
 /// busy; three minutes of silence are more than that.
 const SILENCES: u32 = 6;
 /// So many starts may fail before the first that doesn't.
-const TRIES: u32 = 5;
+const TRIES: u32 = 4;
 
 /// Asks a process whether it's ready, and why not.
 pub(super) type Probe =
@@ -122,7 +122,7 @@ impl Supervised {
             let Some(life) = life else { return Ok(()) };
             state.send_replace(State::Down);
             ever_ready |= life.was_ready;
-            let wait = backoff.ended(life.was_ready);
+            let wait = backoff.ended(life.was_ready, std::time::Instant::now());
             let last = log.take_last();
             let says = last_words(&last);
             if !ever_ready && life.settings {
@@ -308,3 +308,6 @@ fn last_words(lines: &[String]) -> String {
     let last = lines.iter().rev().find(|line| !line.trim().is_empty());
     last.map_or_else(|| "nothing".to_owned(), |line| line.trim().chars().take(400).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ mod tests {
         for package in ["opencode-linux-x64", "opencode-linux-arm64"] {
             let locked = &lock["packages"][format!("node_modules/{package}")];
             assert_eq!(locked["version"], version(), "{package}");
-            assert!(locked["integrity"].as_str().unwrap().starts_with("sha512-"), "{package}");
+            assert!(locked["integrity"].as_str().unwrap().starts_with("sha"), "{package}");
         }
     }
 }
