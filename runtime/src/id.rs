@@ -15,7 +15,7 @@ pub fn fresh() -> String {
     let mut last = last();
     let now = Ulid::generate();
     // Within a millisecond, or if the clock was set back, it's counted on.
-    *last = if now > *last { now } else { last.increment().unwrap_or(now) };
+    *last = if now > *last { now } else { last.increment().unwrap_or_else(|next| next) };
     last.to_string().to_lowercase()
 }
 

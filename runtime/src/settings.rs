@@ -65,7 +65,7 @@ impl Settings {
         V: Into<OsString>,
     {
         let environment = Environment::new(environment)?;
-        let mut root = match read(file)? {
+        let mut root = match read_file(file)? {
             Some(text) => tree::parse(&text).map_err(|error| error.in_file(file))?,
             None => Node::empty(),
         };
@@ -86,13 +86,30 @@ impl Settings {
         name: &'static str,
     ) -> Result<T, SettingsError> {
         debug_assert!(SECTIONS.contains(&name), "`{name}` is missing in SECTIONS");
-        let Some(section) = self.root.get(name).filter(|section| !section.is_null()) else {
-            return Ok(T::default());
-        };
+        match self.root.get(name).filter(|section| !section.is_null()) {
+            Some(section) => self.read(section).map_err(|error| error.within(name)),
+            None => Ok(T::default()),
+        }
+        .map_err(|error| error.in_file(&self.file))
+    }
+
+    /// One value of a section that is another process's, if it's written.
+    pub fn value<T: DeserializeOwned>(
+        &self,
+        section: &'static str,
+        key: &'static str,
+    ) -> Result<Option<T>, SettingsError> {
+        let node = self.root.get(section).and_then(|section| section.get(key));
+        node.map(|node| self.read(node))
+            .transpose()
+            .map_err(|error| error.within(key).within(section).in_file(&self.file))
+    }
+
+    /// The value of `node`, with what it refers to.
+    fn read<T: DeserializeOwned>(&self, node: &Node) -> Result<T, SettingsError> {
         let folder = self.file.parent().unwrap_or_else(|| Path::new("."));
-        reference::follow(section, &self.environment, folder)
-            .and_then(|section| typed::read(&section))
-            .map_err(|error| error.within(name).in_file(&self.file))
+        let node = reference::follow(node, &self.environment, folder)?;
+        typed::read(&node)
     }
 
     /// Every value that is written somewhere, in the file's order: its path
@@ -120,7 +137,7 @@ impl fmt::Debug for Settings {
 }
 
 /// The text of the file; `None` if there is no such file.
-fn read(path: &Path) -> Result<Option<zeroize::Zeroizing<String>>, SettingsError> {
+fn read_file(path: &Path) -> Result<Option<zeroize::Zeroizing<String>>, SettingsError> {
     match read_text(path, LONGEST_FILE) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

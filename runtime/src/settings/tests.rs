@@ -286,6 +286,18 @@ fn a_reference_that_leads_nowhere_says_so_without_the_value() {
 }
 
 #[test]
+fn one_value_can_be_read_from_a_section_of_another_process() {
+    let given = Given::file("mcp:\n  listen: 127.0.0.1:${PORT}\n  token: ${NOBODY}\n");
+    let path = given.folder.path().join("config.yaml");
+    let settings = Settings::load_with(&path, [("PORT", "7")]).unwrap();
+    let listen: Option<SocketAddr> = settings.value("mcp", "listen").unwrap();
+    assert_eq!(listen, Some("127.0.0.1:7".parse().unwrap()));
+    assert_eq!(settings.value::<String>("engine", "url").unwrap(), None);
+    let error = settings.value::<u16>("mcp", "listen").unwrap_err().to_string();
+    assert!(error.contains("config.yaml:2: `mcp.listen`: expected a whole number"), "{error}");
+}
+
+#[test]
 fn files_that_cannot_be_read_are_refused() {
     let long = format!("engine: {{}}\n#{}", "x".repeat(1 << 20));
     let cases: [(&[u8], &str); 2] = [
