@@ -1,0 +1,5 @@
+//! A frontend against a hub and a platform that do what a test says.
+
+mod connection;
+mod delivery;
+mod fake;
