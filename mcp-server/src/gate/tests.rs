@@ -1,0 +1,1 @@
+//! The gate with tools made for the purpose.

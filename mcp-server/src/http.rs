@@ -1,0 +1,96 @@
+//! MCP over streamable HTTP.
+//!
+//! `/mcp` is for whoever shows a token, `/health` for everybody. What comes
+//! before rmcp sees a request is in [`guard`].
+
+mod guard;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::routing::{any_service, get};
+use openpact_runtime::layout::Layout;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::gate::Gate;
+use crate::server::Server;
+use crate::token::Tokens;
+
+use guard::Guard;
+
+/// The name under which the address is written for others to find.
+const PROCESS: &str = "mcp";
+/// How long open answers may run on after a stop signal.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Serves clients at `address` until `stop` is cancelled.
+pub(crate) async fn serve(
+    address: SocketAddr,
+    config: &Config,
+    gate: Arc<Gate>,
+    tokens: Tokens,
+    layout: &Layout,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listen on {address}: choose another address or `:0`"))?;
+    let address = listener.local_addr().context("learn the address that is listened on")?;
+    let file = layout.address_file(PROCESS);
+    openpact_runtime::file::write_atomic(&file, format!("{address}\n").as_bytes(), 0o600)
+        .with_context(|| format!("write `{}`", file.display()))?;
+    tracing::info!(%address, "MCP over HTTP is ready");
+
+    let router = router(address, config, gate, tokens, &stop);
+    let serving =
+        axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let served = openpact_runtime::until_stopped(serving.into_future(), &stop, GRACE).await;
+    match std::fs::remove_file(&file) {
+        Ok(()) => {}
+        Err(error) => {
+            tracing::warn!(%error, file = %file.display(), "the address file stays behind")
+        }
+    }
+    match served {
+        Some(served) => served.context("serve HTTP"),
+        None => {
+            tracing::warn!(grace = ?GRACE, "open connections were cut off");
+            Ok(())
+        }
+    }
+}
+
+fn router(
+    address: SocketAddr,
+    config: &Config,
+    gate: Arc<Gate>,
+    tokens: Tokens,
+    stop: &CancellationToken,
+) -> Router {
+    let guard = Arc::new(Guard::new(address, config, tokens));
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config.keep_alive = Some(config.session_idle);
+    let progress = config.progress_interval;
+    let gone = stop.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(Server::new(Arc::clone(&gate), progress, gone.clone())),
+        Arc::new(sessions),
+        StreamableHttpServerConfig::default()
+            // The guard has checked both, with our own lists.
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(config.max_message_bytes)
+            .with_cancellation_token(stop.child_token()),
+    );
+    Router::new()
+        .route("/mcp", any_service(service))
+        .route_layer(axum::middleware::from_fn_with_state(guard, guard::admit))
+        .route("/health", get(|| async { "ok\n" }))
+}

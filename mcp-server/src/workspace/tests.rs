@@ -1,0 +1,1 @@
+//! The walls, tried from inside.
