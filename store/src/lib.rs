@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod model;
+pub mod sqlite;
 mod state;
 
 pub use state::{State, StoreError};
