@@ -55,7 +55,12 @@ pub(super) const fn is_ambiguous(byte: u8) -> bool {
 pub(super) fn is_plain(text: &[u8], at: usize) -> bool {
     let Some(&next) = text.get(at + 1) else { return false };
     match text[at] {
+        // A digit may be an escape itself: `%%34%31`.
+        b'%' if next == b'%' => text.get(at + 2).is_some_and(|digit| !digit.is_ascii_hexdigit()),
         b'%' => !next.is_ascii_hexdigit() && !is_ambiguous(next),
+        // Two of a value's, three layers deep, are sixteen. Of a longer run only
+        // the end is read, or hostile text would cost too much.
+        b'\\' => text[at..].starts_with(&[b'\\'; 17]),
         b'&' => {
             let name = text[at + 1..].iter().take_while(|byte| is_of_entity(**byte)).count();
             text.get(at + 1 + name).is_some_and(|end| *end != b';')
