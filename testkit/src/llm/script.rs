@@ -35,7 +35,7 @@ use super::template;
 pub struct Script {
     /// Models it answers for; any other is a 404.
     pub models: Vec<String>,
-    /// The key it wants. Without one, any key will do, but there must be one.
+    /// The key it wants. Without one, any key or none will do, as with a local server.
     pub key: Option<String>,
     /// The first rule that applies answers. When none does, the answer is
     /// `echo: <the last user text>`.

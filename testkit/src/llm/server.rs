@@ -123,11 +123,9 @@ impl Service {
     fn authorize(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        let Some(key) = key.filter(|key| !key.is_empty()) else {
-            return Err(ApiError::unauthorized(None));
-        };
+        let key = key.filter(|key| !key.is_empty());
         match &self.shared.memory().rules.script.key {
-            Some(wanted) if wanted != key => Err(ApiError::unauthorized(Some(key))),
+            Some(wanted) if key != Some(wanted.as_str()) => Err(ApiError::unauthorized(key)),
             _ => Ok(()),
         }
     }
