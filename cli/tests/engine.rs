@@ -96,7 +96,15 @@ impl Engine {
         let password = SecretString::from(PASSWORD);
         let since = Instant::now();
         loop {
-            match health::check(&self.client, self.address, &password, pin::version()).await {
+            match health::check(
+                &self.client,
+                self.address,
+                &password,
+                pin::version(),
+                health::STARTING,
+            )
+            .await
+            {
                 Ok(()) => return Ok(()),
                 Err(error) if since.elapsed() > PATIENCE => return Err(error.into()),
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -150,6 +158,10 @@ async fn it_starts_takes_our_configuration_and_stays_in_its_walls() {
     let agents: Vec<_> =
         agents.as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect();
     assert!(agents.contains(&"build") && !agents.contains(&"general"), "{agents:?}");
+
+    // It fetched nothing.
+    let fetched = engine.layout.engine().join("config/opencode/node_modules");
+    assert_eq!(fs::read_dir(fetched).unwrap().count(), 0);
 
     // Nobody without the password is let in.
     let open = engine.client.get(format!("http://{}/config", engine.address)).send().await.unwrap();

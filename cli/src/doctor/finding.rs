@@ -72,9 +72,9 @@ pub(super) fn as_text(found: &[Finding]) -> String {
             Verdict::Failed => ("✗", Style::new().red()),
         };
         let mark = style.apply_to(mark);
-        writeln!(text, "{mark} {check:<13} {says}").expect("a String takes everything");
+        writeln!(text, "{mark} {check:<14} {says}").expect("a String takes everything");
         if !advice.is_empty() {
-            writeln!(text, "  {:<13} → {advice}", "").expect("a String takes everything");
+            writeln!(text, "  {:<14} → {advice}", "").expect("a String takes everything");
         }
     }
     let count = |wanted| found.iter().filter(|finding| finding.verdict == wanted).count();
@@ -103,9 +103,9 @@ mod tests {
         ];
         let text = console::strip_ansi_codes(&as_text(&found)).into_owned();
         let expected = "\
-✓ kernel        Landlock confines the engine
-✗ model         no model is configured
-                → name one
+✓ kernel         Landlock confines the engine
+✗ model          no model is configured
+                 → name one
 
 1 to mend, 0 to look at.
 ";

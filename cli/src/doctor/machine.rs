@@ -17,6 +17,8 @@ use crate::environment;
 const TIGHT: u64 = 1 << 30;
 /// With less than this it soon does.
 const FULL: u64 = 100 << 20;
+/// What helps against a kernel that can't confine.
+const NEWER: &str = "run OpenPact on Linux 6.12 or newer, or in a container";
 /// How long one of our programs may take to look at the kernel.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -73,7 +75,12 @@ async fn tools_confinement(layout: &Layout) -> Finding {
     let answer: Option<Value> = serde_json::from_slice(&output.stdout).ok();
     let text = answer.as_ref().map(words).unwrap_or_default();
     if output.status.success() {
-        return Finding::fine(check, text);
+        // The one value we know the meaning of; without it, it says itself that no tool runs.
+        let landlock = answer.as_ref().and_then(|answer| answer["landlock"].as_str());
+        return match landlock {
+            Some("none" | "partial") => Finding::warning(check, text, NEWER),
+            _ => Finding::fine(check, text),
+        };
     }
     let says = String::from_utf8_lossy(&output.stderr);
     let says = says.lines().last().unwrap_or_default().to_owned();
@@ -97,7 +104,6 @@ fn words(object: &Value) -> String {
 
 fn engine_confinement(level: Level) -> Finding {
     let check = "engine's walls";
-    let newer = "run OpenPact on Linux 6.12 or newer, or in a container";
     match (level, sandbox::support()) {
         (Level::Off, _) => Finding::warning(
             check,
@@ -110,15 +116,15 @@ fn engine_confinement(level: Level) -> Finding {
         (_, Enforced::Partly) => Finding::warning(
             check,
             "Landlock keeps it from files, not from all ports and signals",
-            newer,
+            NEWER,
         ),
         (Level::BestEffort, Enforced::Not) => Finding::warning(
             check,
             "there is no Landlock: the engine can read all that you can",
-            newer,
+            NEWER,
         ),
         (Level::Strict, Enforced::Not) => {
-            Finding::failed(check, "there is no Landlock, and `engine.sandbox` is `strict`", newer)
+            Finding::failed(check, "there is no Landlock, and `engine.sandbox` is `strict`", NEWER)
         }
     }
 }

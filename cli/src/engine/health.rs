@@ -6,8 +6,11 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-/// How long the engine may take to answer. It's one busy thread.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long to wait for one answer while the engine starts. What reaches it in the
+/// second after it begins to listen is never answered: ask anew.
+pub const STARTING: Duration = Duration::from_secs(1);
+/// How long it may take to answer later. It's one busy thread.
+pub const RUNNING: Duration = Duration::from_secs(20);
 
 /// The user name of the engine's HTTP interface.
 pub const USER: &str = "opencode";
@@ -56,17 +59,20 @@ pub enum HealthError {
 }
 
 /// Asks the engine at `address` once whether it's healthy and the version we want.
+///
+/// Waits for [`STARTING`] or [`RUNNING`].
 pub async fn check(
     client: &reqwest::Client,
     address: SocketAddr,
     password: &SecretString,
     wanted: &'static str,
+    patience: Duration,
 ) -> Result<(), HealthError> {
     let silent = |source| HealthError::Silent { address, source };
     let answer = client
         .get(format!("http://{address}/global/health"))
         .basic_auth(USER, Some(password.expose_secret()))
-        .timeout(PATIENCE)
+        .timeout(patience)
         .send()
         .await
         .map_err(silent)?;

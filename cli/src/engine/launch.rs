@@ -9,8 +9,10 @@ use std::process::Command;
 use openpact_runtime::file;
 use openpact_runtime::layout::Layout;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::json;
 
 use super::config::{KEY_VARIABLE, TOKEN_VARIABLE, config};
+use super::install::pin;
 use super::model::Model;
 use super::sandbox::Sandbox;
 use super::settings::EngineSettings;
@@ -60,7 +62,23 @@ impl Launch {
         }
         file::create_dir(&self.folder("project"), 0o700)?;
         file::create_dir(&self.folder("plugin"), 0o700)?;
-        file::write_atomic(&self.plugin(), PLUGIN.as_bytes(), 0o600)
+        file::write_atomic(&self.plugin(), PLUGIN.as_bytes(), 0o600)?;
+        self.keep_from_npm()
+    }
+
+    /// Tells the engine that what it would fetch for its plugins is there.
+    ///
+    /// Where a plugin is configured, it has npm put `@opencode-ai/plugin` into
+    /// its folder of settings first and waits for that, minutes without a
+    /// network. Ours imports nothing. It looks for the folder `node_modules` and
+    /// the name in the lock file, no further.
+    fn keep_from_npm(&self) -> io::Result<()> {
+        let folder = self.folder("config").join("opencode");
+        file::create_dir(&folder.join("node_modules"), 0o700)?;
+        let wants = json!({ "dependencies": { "@opencode-ai/plugin": pin::version() } });
+        let lock = json!({ "lockfileVersion": 3, "packages": { "": wants } });
+        file::write_atomic(&folder.join("package.json"), wants.to_string().as_bytes(), 0o600)?;
+        file::write_atomic(&folder.join("package-lock.json"), lock.to_string().as_bytes(), 0o600)
     }
 
     /// The command. Its environment is built from nothing.
@@ -157,4 +175,94 @@ impl Launch {
 fn no_proxy() -> String {
     let named = ["NO_PROXY", "no_proxy"].iter().find_map(|name| environment::variable(name));
     named.into_iter().chain(["127.0.0.1,localhost,::1".to_owned()]).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn launch(root: &Path) -> Launch {
+        let settings = EngineSettings {
+            url: "http://127.0.0.1:11434/v1".into(),
+            model: "m".into(),
+            key: Some(SecretString::from("sk-model")),
+            extra_ports: vec![8443],
+            ..EngineSettings::default()
+        };
+        Launch {
+            openpact: "/usr/bin/openpact".into(),
+            binary: "/opt/opencode".into(),
+            layout: Layout::new(root).unwrap(),
+            model: Model::from_settings(&settings).unwrap().unwrap(),
+            settings,
+            address: SocketAddr::from(([127, 0, 0, 1], 4096)),
+            tools: SocketAddr::from(([127, 0, 0, 1], 7411)),
+            password: SecretString::from("the password"),
+            token: SecretString::from("the token"),
+        }
+    }
+
+    #[test]
+    fn secrets_go_by_the_environment_and_the_operators_own_stays_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = launch(folder.path()).command();
+        let args: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
+        for secret in ["sk-model", "the password", "the token"] {
+            assert!(!args.join(" ").contains(secret), "{args:?}");
+        }
+        assert_eq!(args[args.len() - 5..], ["serve", "--hostname", "127.0.0.1", "--port", "4096"]);
+        let value = |name: &str| {
+            let (_, value) = command.get_envs().find(|(variable, _)| *variable == name)?;
+            value.map(|value| value.to_string_lossy().into_owned())
+        };
+        assert_eq!(value("OPENCODE_SERVER_PASSWORD").unwrap(), "the password");
+        assert_eq!(value(TOKEN_VARIABLE).unwrap(), "the token");
+        assert_eq!(value(KEY_VARIABLE).unwrap(), "sk-model");
+        assert_eq!(value("HOME").unwrap(), folder.path().join("engine/home").to_string_lossy());
+        assert!(value("NO_PROXY").unwrap().ends_with("127.0.0.1,localhost,::1"));
+        // With it, our plugin would be off; with the other, paths would go to its maker.
+        assert_eq!(value("OPENCODE_PURE"), None);
+        assert_eq!(value("OPENCODE_DISABLE_EMBEDDED_WEB_UI"), None);
+        // Whoever runs this test has it, and the engine gets none of that.
+        assert_eq!(value("CARGO_MANIFEST_DIR"), None);
+    }
+
+    #[test]
+    fn it_may_write_in_its_folder_and_reach_its_model_and_tools() {
+        let folder = tempfile::tempdir().unwrap();
+        let launch = launch(folder.path());
+        let sandbox = launch.sandbox();
+        for port in [53, 7411, 8443, 11434] {
+            assert!(sandbox.connect.contains(&port), "{port}: {:?}", sandbox.connect);
+        }
+        assert_eq!(sandbox.bind, [4096]);
+        let secure = launch.layout.secure();
+        let open = sandbox.read.iter().chain(&sandbox.write).chain(&sandbox.start);
+        for path in open {
+            assert!(
+                !secure.starts_with(path) && !launch.layout.ai_data().starts_with(path),
+                "{path:?}"
+            );
+            assert!(!Path::new("/root/.ssh").starts_with(path), "{path:?}");
+        }
+        let engine = launch.layout.engine();
+        let writes = sandbox.write.iter().filter(|path| *path != Path::new("/dev/null"));
+        assert!(writes.into_iter().all(|path| path.starts_with(&engine) && *path != engine));
+    }
+
+    #[test]
+    fn its_folders_are_made_and_npm_has_nothing_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let launch = launch(folder.path());
+        // Twice, as after a restart.
+        launch.prepare().unwrap();
+        launch.prepare().unwrap();
+        let engine = launch.layout.engine();
+        assert_eq!(fs::read_to_string(engine.join("plugin/openpact.js")).unwrap(), PLUGIN);
+        let lock = fs::read_to_string(engine.join("config/opencode/package-lock.json")).unwrap();
+        assert!(lock.contains("@opencode-ai/plugin"), "{lock}");
+        assert!(engine.join("config/opencode/node_modules").is_dir());
+    }
 }

@@ -1,6 +1,6 @@
 //! The three processes of a running OpenPact, started and ended in order.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::backoff::chance;
 use super::log::Log;
 use super::report::{Report, Tone};
-use super::supervise::{State, SuperviseError, Supervised, Surroundings};
+use super::supervise::{Asked, State, SuperviseError, Supervised, Surroundings};
 use crate::engine::health;
 use crate::engine::install::pin;
 use crate::engine::launch::Launch;
@@ -32,6 +32,8 @@ use crate::{child, control, environment};
 const START: Duration = Duration::from_secs(60);
 /// How long a message may still not be answered once everything runs.
 const SETTLE: Duration = Duration::from_secs(120);
+/// It's said why only if it takes longer than it should.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Longer than the orchestrator's own grace, so that it can end its turns.
 const ORCHESTRATOR_GRACE: Duration = Duration::from_secs(15);
 /// The engine ends at once when it does.
@@ -75,8 +77,8 @@ impl Stack {
     ) -> anyhow::Result<Option<Self>> {
         let Plan { layout, settings, all, model, binary, verbose } = plan;
         let openpact = environment::openpact()?;
-        let engine_at = listen(settings.listen)?;
-        let tools_at = listen(tools_listen(&all.written()))?;
+        let engine_at = listen("engine.listen", settings.listen)?;
+        let tools_at = listen("mcp.listen", tools_listen(&all.written()))?;
         let password = key::read_or_create(&layout.keys(), key::ENGINE_PASSWORD)?;
         let token = key::read_or_create(&layout.keys(), key::ENGINE_TO_MCP)?;
         let redactor = Arc::new(redactor(&model, &password, &token));
@@ -113,7 +115,7 @@ impl Stack {
             token,
         };
         launch.prepare().with_context(|| format!("prepare `{}`", layout.engine().display()))?;
-        let orchestrator = orchestrator(&openpact, &layout, engine_at, model_id)?;
+        let orchestrator = orchestrator(&openpact, &layout, model_id)?;
         let engine = Kept::new(engine(launch, client), &around, log("engine")?);
         let orchestrator = Kept::new(orchestrator, &around, log("orchestrator")?);
         let mut stack = Self { orchestrator, engine, tools, layout, report: report.clone() };
@@ -143,7 +145,9 @@ impl Stack {
                 let text = format!("a message would not be answered: {why}");
                 return Err(NotReady::Failed(anyhow::anyhow!(text)));
             }
-            self.report.busy("orchestrator", &format!("not ready yet: {why}"), "");
+            if since.elapsed() > PATIENCE {
+                self.report.busy("orchestrator", &format!("not ready yet: {why}"), "");
+            }
             tokio::select! {
                 () = stop.cancelled() => return Err(NotReady::Stopped),
                 failed = self.failure() => return Err(NotReady::Failed(failed)),
@@ -254,7 +258,7 @@ fn tools(
             command.args(["--http", &address.to_string(), "--workspace"]).arg(layout.root());
             Ok(command)
         }),
-        probe: Box::new(move || {
+        probe: Box::new(move |_| {
             let client = client.clone();
             Box::pin(async move {
                 let asked = client.get(format!("http://{address}/health"));
@@ -279,11 +283,18 @@ fn engine(launch: Launch, client: reqwest::Client) -> Supervised {
         start_timeout: launch.settings.start_timeout,
         grace: ENGINE_GRACE,
         command: Box::new(move || Ok(launch.command())),
-        probe: Box::new(move || {
+        probe: Box::new(move |asked| {
+            let patience = match asked {
+                Asked::Started => health::STARTING,
+                Asked::Alive => health::RUNNING,
+            };
             let (client, password, layout) = (client.clone(), password.clone(), layout.clone());
             Box::pin(async move {
-                let checked = health::check(&client, address, &password, pin::version()).await;
+                let checked =
+                    health::check(&client, address, &password, pin::version(), patience).await;
                 checked.map_err(|error| openpact_runtime::chain(&error))?;
+                // It's there only while the engine answers, so that nobody asks it too
+                // early: what reaches it before it's ready is never answered.
                 let path = layout.address_file("engine");
                 if !path.exists() {
                     let written =
@@ -299,7 +310,6 @@ fn engine(launch: Launch, client: reqwest::Client) -> Supervised {
 fn orchestrator(
     openpact: &std::path::Path,
     layout: &Layout,
-    engine: SocketAddr,
     model: Option<String>,
 ) -> anyhow::Result<Supervised> {
     let program = environment::sibling("openpact-orchestrator")?;
@@ -310,13 +320,12 @@ fn orchestrator(
         command: Box::new(move || {
             let mut command = child::command(&openpact, &program);
             command.arg("--workspace").arg(of.root());
-            command.env("OPENPACT_ORCHESTRATOR_ENGINE_URL", format!("http://{engine}"));
             if let Some(model) = &model {
                 command.env("OPENPACT_ORCHESTRATOR_MODEL", model);
             }
             Ok(command)
         }),
-        probe: Box::new(move || {
+        probe: Box::new(move |_| {
             let layout = layout.clone();
             Box::pin(async move {
                 let status = control::status(&layout).await;
@@ -337,18 +346,52 @@ fn tools_listen(written: &[(String, String, String)]) -> SocketAddr {
     listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
 }
 
-/// `wanted`, with a port that is free now if its own is 0.
+/// `wanted`, which is what the setting `name` says, with a free port if its own is 0.
 ///
-/// Not one that the system hands out by itself: between two lives of a process
+/// Not a port that the system hands out by itself: between two lives of a process
 /// somebody's outgoing connection could get it.
-fn listen(wanted: SocketAddr) -> anyhow::Result<SocketAddr> {
+fn listen(name: &str, wanted: SocketAddr) -> anyhow::Result<SocketAddr> {
+    let is_free = |address: SocketAddr| TcpListener::bind(address).map(drop);
     if wanted.port() != 0 {
+        is_free(wanted).with_context(|| {
+            format!("`{name}` is {wanted}, which can't be used: end what has it, or set another")
+        })?;
         return Ok(wanted);
     }
-    let is_free = |ip: IpAddr, port: u16| TcpListener::bind((ip, port)).is_ok();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "20000 to 31999")]
-    let candidates = std::iter::repeat_with(|| 20_000 + (chance() * 12_000.0) as u16);
-    let port = candidates.take(200).find(|port| is_free(wanted.ip(), *port));
-    let port = port.with_context(|| format!("there is no free port at {}", wanted.ip()))?;
-    Ok(SocketAddr::new(wanted.ip(), port))
+    let candidates = std::iter::repeat_with(|| 20_000 + (chance() * 12_000.0) as u16)
+        .map(|port| SocketAddr::new(wanted.ip(), port));
+    let free = candidates.take(200).find(|address| is_free(*address).is_ok());
+    free.with_context(|| format!("`{name}`: there is no free port at {}", wanted.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_port_is_found_and_a_taken_one_is_told() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let found = listen("engine.listen", any).unwrap();
+        assert!((20_000..32_000).contains(&found.port()));
+        let holder = TcpListener::bind(any).unwrap();
+        let error = listen("engine.listen", holder.local_addr().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("`engine.listen` is 127.0.0.1:"), "{error}");
+    }
+
+    #[test]
+    fn the_tools_listen_where_their_settings_say() {
+        let written =
+            |value: &str| vec![("mcp.listen".to_owned(), value.to_owned(), String::new())];
+        #[rustfmt::skip]
+        let cases = [
+            (written("127.0.0.1:7411"),      "127.0.0.1:7411"),
+            (written("\"127.0.0.1:7411\""),  "127.0.0.1:7411"),
+            (written("${WHEREVER}"),         "127.0.0.1:0"),
+            (Vec::new(),                     "127.0.0.1:0"),
+        ];
+        for (written, address) in cases {
+            assert_eq!(tools_listen(&written).to_string(), address);
+        }
+    }
 }

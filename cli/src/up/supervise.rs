@@ -29,9 +29,19 @@ const SILENCES: u32 = 6;
 /// So many starts may fail before the first that doesn't.
 const TRIES: u32 = 4;
 
+/// What a process is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Whether it has started.
+    Started,
+    /// Whether it still answers.
+    Alive,
+}
+
 /// Asks a process whether it's ready, and why not.
-pub(super) type Probe =
-    Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync>;
+pub(super) type Probe = Box<
+    dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Result<String, String>> + Send>> + Send + Sync,
+>;
 
 /// One process and how to keep it.
 pub(super) struct Supervised {
@@ -210,7 +220,7 @@ impl Supervised {
     ) -> String {
         let started = Instant::now();
         let about = loop {
-            let why = match (self.probe)().await {
+            let why = match (self.probe)(Asked::Started).await {
                 Ok(about) => break about,
                 Err(why) => why,
             };
@@ -227,7 +237,7 @@ impl Supervised {
         let mut silences = 0;
         loop {
             sleep(LOOK).await;
-            match (self.probe)().await {
+            match (self.probe)(Asked::Alive).await {
                 Ok(_) => silences = 0,
                 Err(why) if silences + 1 == SILENCES => return format!("hangs: {why}"),
                 Err(_) => silences += 1,

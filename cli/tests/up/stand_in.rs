@@ -70,7 +70,7 @@ fn serve(listener: &TcpListener, answer: &str) {
     };
     for stream in listener.incoming() {
         if let Err(error) = reply(stream.unwrap()) {
-            eprintln!("{error}");
+            let _written = writeln!(std::io::stderr(), "{error}");
         }
     }
 }

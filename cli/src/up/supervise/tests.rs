@@ -40,7 +40,7 @@ impl Bench {
                 command.args(["-c", script]).current_dir(&folder);
                 Ok(command)
             }),
-            probe: Box::new(move || {
+            probe: Box::new(move |_| {
                 let there = ready.exists();
                 Box::pin(async move {
                     if there { Ok(String::new()) } else { Err("no file".to_owned()) }
