@@ -59,6 +59,7 @@ pub(crate) async fn check(layout: &Layout) -> anyhow::Result<Vec<(&'static str, 
 /// The settings of the engine, and whether they name a model that can be asked.
 fn engine(layout: &Layout) -> anyhow::Result<()> {
     let settings: EngineSettings = Settings::load(&layout.config_file())?.section("engine")?;
+    settings.check()?;
     Model::from_settings(&settings).map_err(|error| Usage(error.to_string()))?;
     Ok(())
 }

@@ -7,10 +7,12 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use openpact_runtime::Usage;
 use openpact_runtime::layout::Layout;
+use openpact_runtime::redact::Redactor;
 use openpact_runtime::settings::Settings;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +26,7 @@ use crate::workspace::WorkspaceArgs;
 
 mod backoff;
 pub mod first_run;
-mod lock;
+pub(crate) mod lock;
 mod log;
 mod report;
 mod stack;
@@ -51,7 +53,7 @@ pub struct Args {
     /// Without a chat: prints the one line `ready` once a message would be answered.
     #[arg(long)]
     headless: bool,
-    /// Shows what the processes write, besides keeping it in secure/log.
+    /// Shows what the processes write, besides keeping it in secure/log; without a chat.
     #[arg(long)]
     verbose: bool,
 }
@@ -80,6 +82,9 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
     let report = Report::new();
     layout.create().with_context(|| format!("make `{}`", layout.root().display()))?;
     let _lock = lock::Lock::take(&layout)?;
+    let path = layout.log_file("up");
+    let log = log::Log::open(path.clone(), None, Arc::new(Redactor::default()));
+    report.keep(log.with_context(|| format!("open the log `{}`", path.display()))?);
     first_run::prepare(&layout)?;
     let all = Settings::load(&layout.config_file())?;
     let mut settings: EngineSettings = all.section("engine")?;
@@ -87,6 +92,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
     if let Some(binary) = environment::variable("OPENPACT_ENGINE_BINARY") {
         settings.binary = Some(PathBuf::from(binary));
     }
+    settings.check()?;
     let model = Model::from_settings(&settings).map_err(|error| Usage(error.to_string()))?;
     let Some(model) = model else {
         let _written = writeln!(std::io::stderr(), "{NO_MODEL}");
@@ -107,9 +113,10 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
     let Some(mut stack) = Stack::start(plan, &report, &stop).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let chat = !args.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let on_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let chat = on_terminal && !args.headless && !args.verbose;
     let served = if chat {
-        report.mute(!args.verbose);
+        report.mute(true);
         let chat = crate::talk(workspace, stop.clone());
         let chatted = tokio::select! {
             chatted = chat => chatted,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use openpact_runtime::Usage;
 use openpact_runtime::settings::{duration, secret};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -28,9 +29,9 @@ pub struct EngineSettings {
     /// The provider's key. Its value never prints.
     #[serde(deserialize_with = "secret::deserialize")]
     pub key: Option<SecretString>,
-    /// How many tokens the model can take in, where OpenCode doesn't know.
+    /// How many tokens the model can take in, where OpenCode doesn't know. Needs `output_tokens` too.
     pub context_tokens: Option<u32>,
-    /// How many tokens an answer may have, where OpenCode doesn't know.
+    /// How many tokens an answer may have, where OpenCode doesn't know. Needs `context_tokens` too.
     pub output_tokens: Option<u32>,
     /// The model can see images, where OpenCode doesn't know.
     pub images: bool,
@@ -43,7 +44,7 @@ pub struct EngineSettings {
     /// How long one request to the model may take in all.
     #[serde(deserialize_with = "duration::deserialize")]
     pub request_timeout: Duration,
-    /// Where the engine listens. Port 0: `up` chooses a free one.
+    /// Where the engine listens, on this machine only. Port 0: `up` chooses a free one.
     pub listen: SocketAddr,
     /// How long it may take to start.
     #[serde(deserialize_with = "duration::deserialize")]
@@ -54,6 +55,32 @@ pub struct EngineSettings {
     pub extra_ports: Vec<u16>,
     /// The engine's program, if it shouldn't be the one that `up` installs.
     pub binary: Option<PathBuf>,
+}
+
+impl EngineSettings {
+    /// Refuses what no setting by itself shows to be wrong.
+    ///
+    /// Whether they name a model that can be asked is [`super::model::Model`]'s matter.
+    pub fn check(&self) -> Result<(), Usage> {
+        let wrong = if !self.listen.ip().is_loopback() {
+            "`engine.listen` must be on this machine, such as `127.0.0.1:0`: who reaches the engine \
+             can do all that it can"
+        } else if self.context_tokens.is_some() != self.output_tokens.is_some() {
+            "set `engine.context_tokens` and `engine.output_tokens`, or neither"
+        } else if [
+            self.header_timeout,
+            self.chunk_timeout,
+            self.request_timeout,
+            self.start_timeout,
+        ]
+        .contains(&Duration::ZERO)
+        {
+            "the timeouts of `engine` must be longer than nothing"
+        } else {
+            return Ok(());
+        };
+        Err(Usage(wrong.to_owned()))
+    }
 }
 
 impl Default for EngineSettings {
@@ -76,6 +103,29 @@ impl Default for EngineSettings {
             sandbox: Level::default(),
             extra_ports: Vec::new(),
             binary: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_only_be_wrong_together_is_refused() {
+        let fine = EngineSettings::default();
+        fine.check().unwrap();
+        let cases = [
+            (
+                EngineSettings { listen: ([0, 0, 0, 0], 4096).into(), ..fine.clone() },
+                "engine.listen",
+            ),
+            (EngineSettings { context_tokens: Some(1), ..fine.clone() }, "engine.output_tokens"),
+            (EngineSettings { chunk_timeout: Duration::ZERO, ..fine }, "timeouts"),
+        ];
+        for (settings, words) in cases {
+            let error = settings.check().unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
         }
     }
 }

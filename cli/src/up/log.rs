@@ -70,6 +70,12 @@ impl Log {
         }
     }
 
+    /// Keeps a line of our own, with the time.
+    pub(super) fn note(&self, text: &str) {
+        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+        self.line(format!("{now} {text}").as_bytes());
+    }
+
     /// The last lines, oldest first, and forgets them: the next process starts afresh.
     pub(super) fn take_last(&self) -> Vec<String> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

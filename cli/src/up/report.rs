@@ -7,6 +7,8 @@ use std::time::Duration;
 use console::{Style, Term};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::log::Log;
+
 /// How a line is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -19,7 +21,8 @@ pub(super) enum Tone {
 }
 
 /// Writes status lines; on a terminal with colours and with a line that moves
-/// while something takes long. Clones write to the same place.
+/// while something takes long. All but that goes to a log as well. Clones write
+/// to the same place.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
     inner: Arc<Mutex<Inner>>,
@@ -29,6 +32,7 @@ pub(super) struct Report {
 struct Inner {
     terminal: bool,
     muted: bool,
+    log: Option<Log>,
     moving: Option<ProgressBar>,
     /// What the moving line says where lines can't move.
     said: String,
@@ -38,8 +42,13 @@ impl Report {
     /// On standard error, whatever that is.
     pub(super) fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
-        let inner = Inner { terminal, muted: false, moving: None, said: String::new() };
+        let inner = Inner { terminal, muted: false, log: None, moving: None, said: String::new() };
         Self { inner: Arc::new(Mutex::new(inner)) }
+    }
+
+    /// Keeps what is said from here on in `log` too.
+    pub(super) fn keep(&self, log: Log) {
+        self.with(|inner| inner.log = Some(log));
     }
 
     /// Says that something about `process` has changed.
@@ -76,8 +85,10 @@ impl Report {
 
 impl Inner {
     fn line(&mut self, tone: Tone, process: &str, text: &str) {
+        if let Some(log) = &self.log {
+            log.note(&format!("{process}: {text}"));
+        }
         if self.muted {
-            tracing::debug!(process, text, "status");
             return;
         }
         let (mark, style) = match tone {

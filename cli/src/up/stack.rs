@@ -1,6 +1,6 @@
 //! The three processes of a running OpenPact, started and ended in order.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +93,7 @@ impl Stack {
         let around = Surroundings { layout: layout.clone(), report: report.clone() };
 
         let tools = tools(&openpact, &layout, tools_at, client.clone())?;
+        let tools_at = reached(tools_at);
         let mut tools = Kept::new(tools, &around, log("mcp")?);
         // The engine looks for its tools once, when it starts.
         report.busy("mcp", "starting", "");
@@ -134,6 +135,7 @@ impl Stack {
     async fn until_answering(&mut self, stop: &CancellationToken) -> Result<(), NotReady> {
         self.engine.until_ready(stop).await?;
         self.orchestrator.until_ready(stop).await?;
+        self.report.busy("all", "getting ready", "");
         let since = Instant::now();
         loop {
             let why = match control::status(&self.layout).await {
@@ -251,6 +253,7 @@ fn tools(
 ) -> anyhow::Result<Supervised> {
     let program = environment::sibling("openpact-mcp")?;
     let (openpact, layout) = (openpact.to_owned(), layout.clone());
+    let asked_at = reached(address);
     Ok(Supervised {
         name: "mcp",
         command: Box::new(move || {
@@ -261,7 +264,7 @@ fn tools(
         probe: Box::new(move |_| {
             let client = client.clone();
             Box::pin(async move {
-                let asked = client.get(format!("http://{address}/health"));
+                let asked = client.get(format!("http://{asked_at}/health"));
                 let answer = asked.timeout(Duration::from_secs(10)).send().await;
                 match answer {
                     Ok(answer) if answer.status().is_success() => Ok(format!("at {address}")),
@@ -344,6 +347,15 @@ fn tools_listen(written: &[(String, String, String)]) -> SocketAddr {
     let listen = written.iter().find(|(path, ..)| path == "mcp.listen");
     let listen = listen.and_then(|(_, value, _)| value.trim_matches('"').parse().ok());
     listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+}
+
+/// Where something on this machine reaches what listens at `address`.
+fn reached(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
+        address => address,
+    }
 }
 
 /// `wanted`, which is what the setting `name` says, with a free port if its own is 0.

@@ -28,6 +28,8 @@ fn a_new_workspace_becomes_ready_and_ends_clean() {
 
     let (code, rest) = up.end();
     assert_eq!((code, rest.as_str()), (Some(0), ""));
+    let log = fs::read_to_string(bench.file("secure/log/up.log")).unwrap();
+    assert!(log.contains("engine: ready") && log.contains("all: stopping"), "{log}");
     assert!(processes.iter().all(|id| !runs(*id)));
     assert_eq!(bench.run_files(), ["up.lock"]);
     let status = bench.openpact(&["status"]);
@@ -141,6 +143,24 @@ fn a_process_that_never_comes_up_is_told_with_its_log() {
     let said = stderr(&output);
     assert!(said.contains("no luck today") && said.contains("secure/log/mcp.log"), "{said}");
     assert_eq!(bench.run_files(), ["up.lock"]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_and_one_for_everybody_refused() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().map(|address| (taken, address.to_string())).unwrap();
+    for (listen, code, words) in [
+        (taken.1.as_str(), 1, "set another"),
+        ("0.0.0.0:0", 2, "`engine.listen` must be on this machine"),
+    ] {
+        let bench = Bench::new();
+        bench.configure(&format!(
+            "engine:\n  url: http://127.0.0.1:9/v1\n  model: m\n  listen: {listen}\n"
+        ));
+        let output = bench.openpact(&["up", "--headless"]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        assert!(stderr(&output).contains(words), "{output:?}");
+    }
 }
 
 #[test]
