@@ -183,6 +183,12 @@ async fn it_starts_takes_our_configuration_and_stays_in_its_walls() {
     let read = messages.contains("the-secret-of-the-test");
     assert_eq!(read, support() == Enforced::Not, "{messages}");
 
+    // Nor does it leave settings for its next life, or a way for us to walk into.
+    let config = engine.layout.engine().join("config/opencode/opencode.json");
+    let (status, _) =
+        engine.ask(reqwest::Method::PATCH, "/global/config", Some(json!({"share": "auto"}))).await;
+    assert_eq!(config.exists(), support() == Enforced::Not, "{status}");
+
     // All it wrote is in its own folder.
     assert!(engine.layout.engine().join("data/opencode/opencode.db").exists());
     assert_eq!(fs::read_dir(engine.layout.ai_data()).unwrap().count(), 0);

@@ -1,6 +1,7 @@
 //! The command that starts the engine.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,12 @@ const PROXIES: [&str; 6] =
 /// Variables of the operator's that name files with more certificates to trust.
 const CERTIFICATES: [&str; 2] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"];
 
-/// Folders in `<workspace>/engine` that are the engine's to write to.
-const WRITABLE: [&str; 6] = ["home", "config", "data", "state", "cache", "tmp"];
+/// Folders in `<workspace>/engine` that are the engine's to write to. We never
+/// write into them: what it made there could lead us elsewhere.
+const WRITABLE: [&str; 5] = ["home", "data", "state", "cache", "tmp"];
+
+/// Folders beside them that are ours, for it to read.
+const READABLE: [&str; 3] = ["config", "plugin", "project"];
 
 /// All that is needed to start the engine, again and again.
 #[derive(Debug, Clone)]
@@ -55,13 +60,16 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Makes the engine's folders and puts our plugin there.
+    /// Makes the engine's folders and puts our plugin there. Call it before each start.
     pub fn prepare(&self) -> io::Result<()> {
-        for name in WRITABLE {
+        // Every start leaves a library of 5 MB in there.
+        match fs::remove_dir_all(self.folder("tmp")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        for name in WRITABLE.iter().chain(&READABLE) {
             file::create_dir(&self.folder(name), 0o700)?;
         }
-        file::create_dir(&self.folder("project"), 0o700)?;
-        file::create_dir(&self.folder("plugin"), 0o700)?;
         file::write_atomic(&self.plugin(), PLUGIN.as_bytes(), 0o600)?;
         self.keep_from_npm()
     }
@@ -71,14 +79,21 @@ impl Launch {
     /// Where a plugin is configured, it has npm put `@opencode-ai/plugin` into
     /// its folder of settings first and waits for that, minutes without a
     /// network. Ours imports nothing. It looks for the folder `node_modules` and
-    /// the name in the lock file, no further.
+    /// the name in the lock file, no further; the list of what git shall ignore
+    /// it would write itself.
     fn keep_from_npm(&self) -> io::Result<()> {
         let folder = self.folder("config").join("opencode");
         file::create_dir(&folder.join("node_modules"), 0o700)?;
         let wants = json!({ "dependencies": { "@opencode-ai/plugin": pin::version() } });
         let lock = json!({ "lockfileVersion": 3, "packages": { "": wants } });
-        file::write_atomic(&folder.join("package.json"), wants.to_string().as_bytes(), 0o600)?;
-        file::write_atomic(&folder.join("package-lock.json"), lock.to_string().as_bytes(), 0o600)
+        for (name, content) in [
+            (".gitignore", "*\n".to_owned()),
+            ("package.json", wants.to_string()),
+            ("package-lock.json", lock.to_string()),
+        ] {
+            file::write_atomic(&folder.join(name), content.as_bytes(), 0o600)?;
+        }
+        Ok(())
     }
 
     /// The command. Its environment is built from nothing.
@@ -111,7 +126,7 @@ impl Launch {
         connect.dedup();
         let mut sandbox = Sandbox::of_program(&self.binary);
         sandbox.read.extend(certificates.map(PathBuf::from));
-        sandbox.read.extend([self.folder("plugin"), self.folder("project")]);
+        sandbox.read.extend(READABLE.iter().map(|name| self.folder(name)));
         sandbox.write.extend(WRITABLE.iter().map(|name| self.folder(name)));
         Sandbox { connect, bind: vec![self.address.port()], ..sandbox }
     }
@@ -179,8 +194,6 @@ fn no_proxy() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn launch(root: &Path) -> Launch {
@@ -256,10 +269,12 @@ mod tests {
     fn its_folders_are_made_and_npm_has_nothing_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let launch = launch(folder.path());
-        // Twice, as after a restart.
-        launch.prepare().unwrap();
         launch.prepare().unwrap();
         let engine = launch.layout.engine();
+        // As after a restart.
+        fs::write(engine.join("tmp/library.so"), "x").unwrap();
+        launch.prepare().unwrap();
+        assert_eq!(fs::read_dir(engine.join("tmp")).unwrap().count(), 0);
         assert_eq!(fs::read_to_string(engine.join("plugin/openpact.js")).unwrap(), PLUGIN);
         let lock = fs::read_to_string(engine.join("config/opencode/package-lock.json")).unwrap();
         assert!(lock.contains("@opencode-ai/plugin"), "{lock}");

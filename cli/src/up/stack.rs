@@ -115,7 +115,6 @@ impl Stack {
             password,
             token,
         };
-        launch.prepare().with_context(|| format!("prepare `{}`", layout.engine().display()))?;
         let orchestrator = orchestrator(&openpact, &layout, model_id)?;
         let engine = Kept::new(engine(launch, client), &around, log("engine")?);
         let orchestrator = Kept::new(orchestrator, &around, log("orchestrator")?);
@@ -285,7 +284,11 @@ fn engine(launch: Launch, client: reqwest::Client) -> Supervised {
         name: "engine",
         start_timeout: launch.settings.start_timeout,
         grace: ENGINE_GRACE,
-        command: Box::new(move || Ok(launch.command())),
+        command: Box::new(move || {
+            let folder = launch.layout.engine();
+            launch.prepare().with_context(|| format!("prepare `{}`", folder.display()))?;
+            Ok(launch.command())
+        }),
         probe: Box::new(move |asked| {
             let patience = match asked {
                 Asked::Started => health::STARTING,

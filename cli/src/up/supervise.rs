@@ -91,9 +91,6 @@ pub(super) enum SuperviseError {
         /// Where the rest is.
         log: String,
     },
-    /// The command could not be put together.
-    #[error(transparent)]
-    Command(#[from] anyhow::Error),
 }
 
 /// What all supervised processes share.
@@ -127,7 +124,7 @@ impl Supervised {
         let mut told = false;
         loop {
             state.send_replace(State::Starting);
-            let life = self.live(&around, &log, &state, &stop, &mut told).await?;
+            let life = self.live(&around, &log, &state, &stop, &mut told).await;
             self.forget(&around.layout);
             let Some(life) = life else { return Ok(()) };
             state.send_replace(State::Down);
@@ -170,14 +167,14 @@ impl Supervised {
         state: &watch::Sender<State>,
         stop: &CancellationToken,
         told: &mut bool,
-    ) -> Result<Option<Life>, SuperviseError> {
+    ) -> Option<Life> {
         let copies = TaskTracker::new();
         let mut child = match self.start(log, &copies) {
             Ok(child) => child,
-            Err(StartError::Command(error)) => return Err(error.into()),
-            Err(StartError::Spawn(error)) => {
-                let how = format!("could not be started: {error}");
-                return Ok(Some(Life { how, was_ready: false, settings: false }));
+            Err(error) => {
+                let how =
+                    format!("could not be started: {}", openpact_runtime::chain(error.as_ref()));
+                return Some(Life { how, was_ready: false, settings: false });
             }
         };
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
@@ -191,7 +188,7 @@ impl Supervised {
                 end(&mut child, group, Duration::ZERO).await;
                 copies.close();
                 copies.wait().await;
-                return Ok(Some(Life { how, was_ready, settings: false }));
+                return Some(Life { how, was_ready, settings: false });
             }
         };
         let grace = if ended.is_some() { Duration::ZERO } else { self.grace };
@@ -202,12 +199,12 @@ impl Supervised {
         if tokio::time::timeout(Duration::from_secs(1), copies.wait()).await.is_err() {
             tracing::debug!(process = self.name, "something still writes to its log");
         }
-        Ok(ended.map(|ended| match ended {
+        ended.map(|ended| match ended {
             Ok(status) => {
                 Life { how: how_it_ended(status), was_ready, settings: status.code() == Some(2) }
             }
             Err(error) => Life { how: format!("was lost: {error}"), was_ready, settings: false },
-        }))
+        })
     }
 
     /// Comes back only when the process has hung, with how.
@@ -245,8 +242,8 @@ impl Supervised {
         }
     }
 
-    fn start(&self, log: &Log, copies: &TaskTracker) -> Result<Child, StartError> {
-        let mut command = Command::from((self.command)().map_err(StartError::Command)?);
+    fn start(&self, log: &Log, copies: &TaskTracker) -> anyhow::Result<Child> {
+        let mut command = Command::from((self.command)()?);
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -254,8 +251,7 @@ impl Supervised {
             // Of its own, so that Ctrl-C reaches it through us, in order.
             .process_group(0)
             .kill_on_drop(true)
-            .spawn()
-            .map_err(StartError::Spawn)?;
+            .spawn()?;
         copies.spawn(log.clone().copy(child.stdout.take().expect("it's piped")));
         copies.spawn(log.clone().copy(child.stderr.take().expect("it's piped")));
         Ok(child)
@@ -275,11 +271,6 @@ impl Supervised {
         super::stale::remove(&layout.pid_file(self.name));
         super::stale::remove(&layout.address_file(self.name));
     }
-}
-
-enum StartError {
-    Command(anyhow::Error),
-    Spawn(std::io::Error),
 }
 
 /// Ends the process and all of its group: gently, and after `grace` surely.
