@@ -44,13 +44,12 @@ pub async fn run(command: Command, _stop: CancellationToken) -> anyhow::Result<E
 /// Each section, and what is wrong with it.
 pub(crate) async fn check(layout: &Layout) -> anyhow::Result<Vec<(&'static str, Option<String>)>> {
     let mut found = vec![("engine", engine(layout).err().map(|error| chain(&error)))];
-    for (program, section) in PROGRAMS {
-        let program = environment::sibling(program)?;
-        let mut command = tokio::process::Command::new(program);
+    for (name, section) in PROGRAMS {
+        let mut command = tokio::process::Command::new(environment::sibling(name)?);
         command.arg("--workspace").arg(layout.root()).arg("--check-config");
         let output = command.stdin(std::process::Stdio::null()).kill_on_drop(true).output().await?;
         let says = String::from_utf8_lossy(&output.stderr);
-        let says = says.trim().trim_start_matches("openpact-").to_owned();
+        let says = says.trim().trim_start_matches(name).trim_start_matches(": ").to_owned();
         found.push((section, (!output.status.success()).then_some(says)));
     }
     Ok(found)

@@ -94,6 +94,9 @@ fn left_behind(layout: &Layout) -> Option<Finding> {
 /// What the configuration says to each process that reads it.
 pub(super) async fn configuration(layout: &Layout) -> Vec<Finding> {
     let check = "configuration";
+    if !layout.config_file().exists() {
+        return vec![Finding::note(check, "there is none; `openpact up` writes one")];
+    }
     let checked = match config::check(layout).await {
         Ok(checked) => checked,
         Err(error) => {

@@ -56,6 +56,12 @@ async fn tools_confinement(layout: &Layout) -> Finding {
     let Ok(program) = environment::sibling("openpact-mcp") else {
         return Finding::note(check, "not looked at: there is no openpact-mcp");
     };
+    if !layout.secure().is_dir() {
+        return Finding::note(
+            check,
+            "not looked at: there is no workspace, and looking would make it",
+        );
+    }
     let mut command = tokio::process::Command::new(program);
     command.arg("--check-confinement").arg("--workspace").arg(layout.root());
     let asked = command.stdin(Stdio::null()).kill_on_drop(true).output();

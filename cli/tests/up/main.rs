@@ -132,6 +132,16 @@ fn a_process_whose_settings_are_wrong_ends_everything_with_its_own_words() {
     let check = bench.openpact(&["config", "check"]);
     assert_eq!(check.status.code(), Some(2), "{check:?}");
     assert!(stderr(&check).contains("orchestrator: orchestrator.turn_timeout"), "{check:?}");
+    assert_eq!(stdout(&check), "engine: fine\nmcp: fine\n");
+}
+
+#[test]
+fn to_look_at_a_workspace_that_is_not_there_makes_none() {
+    let bench = Bench::new();
+    let doctor = bench.openpact(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    assert!(stdout(&doctor).contains("run `openpact up`"), "{doctor:?}");
+    assert!(!bench.file("").exists());
 }
 
 #[test]
