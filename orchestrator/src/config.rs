@@ -49,7 +49,7 @@ pub struct Config {
     /// How long a turn waits for an engine that is away, such as one that restarts.
     #[serde(with = "duration")]
     pub engine_wait: Duration,
-    /// How long a turn goes along with a model provider that asks to wait.
+    /// How long a turn goes along with a model provider that fails or asks to wait.
     #[serde(with = "duration")]
     pub provider_wait: Duration,
     /// How many times the model may be called in one turn.

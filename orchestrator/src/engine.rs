@@ -206,6 +206,8 @@ pub enum ModelError {
     Missing,
     /// Too many requests, quota used up, overloaded.
     Busy,
+    /// It fails again and again, or asks to wait for too long.
+    Failing,
     /// The conversation is longer than the model's window.
     TooLong,
     /// The provider's content filter.

@@ -70,6 +70,9 @@ fn model(kind: ModelError, message: &str) -> String {
             "The model's provider is busy or its quota is used up ({message}). Please try again \
              later."
         ),
+        ModelError::Failing => {
+            format!("The model's provider keeps failing ({message}). Please try again later.")
+        }
         ModelError::TooLong => {
             "This conversation is longer than the model can take in. Please begin a new one with \
              /new."

@@ -65,10 +65,14 @@ async fn stop_ends_the_running_turn_and_keeps_what_was_said() {
     let running = Running::start(folder.path(), engine.clone()).await;
     let mut chat = running.frontend("test").await;
     chat.write("main", "1", "long story").await;
-    chat.wait(|it| matches!(it, Down::Draft(it) if it.text.starts_with("half")).then_some(())).await;
+    chat.wait(|it| matches!(it, Down::Draft(it) if it.text.starts_with("half")).then_some(()))
+        .await;
     assert_eq!(chat.command("main", "c1", "stop", "").await, "Stopping.");
     let ended = chat.answer("main").await;
-    assert_eq!((ended.kind(), ended.text.as_str()), (SendKind::Notice, "half a story\n\n*Stopped.*"));
+    assert_eq!(
+        (ended.kind(), ended.text.as_str()),
+        (SendKind::Notice, "half a story\n\n*Stopped.*")
+    );
     assert_eq!(chat.command("main", "c2", "stop", "").await, "Nothing is running.");
     chat.write("main", "2", "short").await;
     assert_eq!(chat.answer("main").await.text, "echo: short");

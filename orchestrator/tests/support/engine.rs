@@ -88,7 +88,11 @@ impl Scripted {
         };
         self.changed.notify_waiters();
         if let Some(gate) = gate {
-            drop(progress.send(Progress::Text { part: "p".into(), more: "half a story".into() }).await);
+            drop(
+                progress
+                    .send(Progress::Text { part: "p".into(), more: "half a story".into() })
+                    .await,
+            );
             tokio::select! {
                 () = gate.notified() => {}
                 () = stop.cancelled() => return Err(EngineError::Stopped),

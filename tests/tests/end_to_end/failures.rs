@@ -15,34 +15,35 @@ async fn a_model_that_fails_is_explained_and_the_next_message_works() {
     let cases: [(&str, Vec<Step>, &str); 7] = [
         ("a wrong key",     vec![status(401)],                             "refused the key"),
         ("an unknown model", vec![status(404)],                            "does not know the model"),
-        ("a long wait",     vec![too_many(3600)],                          "busy"),
+        ("a long wait",     vec![too_many(3600)],                          "keeps failing"),
         ("no stream end",   vec![text("so far so good"), Step::End],       "so far so good"),
-        ("garbage",         vec![text("so"), Step::Garbage],               "The model failed"),
+        ("garbage",         vec![text("so"), Step::Garbage],               "keeps failing"),
         ("an empty answer", vec![Step::Finish("stop".into())],             "empty answer"),
         ("silence",         vec![text("well"), Step::Hang],                "Nothing happened for"),
     ];
     let rules = cases.iter().map(|(shows, steps, _)| Rule::user(*shows).reply(steps.clone()));
     let llm = FakeLlm::start(rules.collect::<Script>()).await.unwrap();
-    let config = "orchestrator:\n  stall_timeout: 12s\n";
+    let config = "orchestrator:\n  stall_timeout: 12s\n  provider_wait: 10s\n";
     let stack = Stack::builder().config(config).start(&llm).await.unwrap();
     let platform = Platform::connect(stack.layout(), "test");
     // All at once: channels don't wait for one another.
-    for (shows, ..) in &cases {
-        platform.write(shows, shows);
+    let channel = |at: usize| format!("c{at}");
+    for (at, (shows, ..)) in cases.iter().enumerate() {
+        platform.write(&channel(at), shows);
     }
     let tally = platform.settled(WITHIN).await.unwrap();
     assert_eq!(tally.doubled, 0, "{tally:?}");
-    for (shows, _, says) in &cases {
-        let posts = platform.posts(shows);
+    for (at, (shows, _, says)) in cases.iter().enumerate() {
+        let posts = platform.posts(&channel(at));
         assert_eq!(posts.len(), 1, "{shows}: {posts:?}");
         assert!(posts[0].text.contains(says), "{shows}: {}", posts[0].text);
-        platform.write(shows, "and now?");
+        platform.write(&channel(at), "and now?");
     }
     let tally = platform.settled(WITHIN).await.unwrap();
     // The one whose stream had no end counts as answered, with a remark.
     assert_eq!((tally.failed, tally.answered), (cases.len() - 1, cases.len() + 1), "{tally:?}");
-    for (shows, ..) in &cases {
-        assert!(platform.posts(shows)[1].text.contains("and now?"), "{shows}");
+    for (at, (shows, ..)) in cases.iter().enumerate() {
+        assert!(platform.posts(&channel(at))[1].text.contains("and now?"), "{shows}");
     }
 }
 

@@ -45,6 +45,8 @@ struct Clock {
     look: Instant,
     stalled: Instant,
     deadline: Instant,
+    /// Since when the provider fails and is asked again.
+    failing: Instant,
     /// Since when the engine can't be reached.
     away: Option<Instant>,
     /// Looks in a row that found the session idle and the question not answered.
@@ -61,6 +63,7 @@ impl Follow<'_> {
             look: if look_first { now } else { now + QUIET },
             stalled: now + self.limits.stall,
             deadline: now + self.limits.turn,
+            failing: now,
             away: None,
             idle_looks: 0,
         };
@@ -110,7 +113,7 @@ impl Follow<'_> {
         clock.idle_looks = 0;
         self.refuse(&event).await;
         self.tell(view.apply(&event)).await;
-        if let Some(wrong) = self.gone_wrong(view) {
+        if let Some(wrong) = self.gone_wrong(view, clock) {
             return Some(self.give_up(view, wrong).await);
         }
         if !view.is_idle() {
@@ -143,7 +146,7 @@ impl Follow<'_> {
             clock.stalled = Instant::now() + self.limits.stall;
         }
         self.tell(news).await;
-        if let Some(wrong) = self.gone_wrong(view) {
+        if let Some(wrong) = self.gone_wrong(view, clock) {
             return Some(self.give_up(view, wrong).await);
         }
         if busy {
@@ -190,7 +193,7 @@ impl Follow<'_> {
     }
 
     /// What would go on for ever if nobody ended it.
-    fn gone_wrong(&self, view: &View) -> Option<EngineError> {
+    fn gone_wrong(&self, view: &View, clock: &mut Clock) -> Option<EngineError> {
         if view.is_endless() {
             return Some(EngineError::Empty);
         }
@@ -198,10 +201,16 @@ impl Follow<'_> {
             return Some(EngineError::TooManySteps { limit: self.limits.steps });
         }
         let retry = view.retry()?;
+        if retry.attempt <= 1 {
+            clock.failing = Instant::now();
+        }
         let wait = retry_wait(retry.next);
-        (wait > self.limits.provider).then(|| EngineError::Model {
-            kind: ModelError::Busy,
-            message: format!("{} (it asks to wait {} s)", retry.message, wait.as_secs()),
+        let failing = clock.failing.elapsed();
+        // The engine says when it will go on, so until then it isn't stuck.
+        clock.stalled = Instant::now() + wait + self.limits.stall;
+        (failing + wait > self.limits.provider).then(|| EngineError::Model {
+            kind: ModelError::Failing,
+            message: retry.message.chars().take(300).collect(),
         })
     }
 
