@@ -42,6 +42,7 @@ pub use script::{
 use crate::http::Server;
 use crate::wait::{Bell, NotSeen, PATIENCE};
 use rules::Rules;
+pub(crate) use wire::pieces;
 
 /// The model a fake answers for unless its script says otherwise.
 pub const MODEL: &str = "fake-model";

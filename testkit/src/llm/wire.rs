@@ -221,7 +221,7 @@ fn tokens(bytes: usize) -> usize {
 }
 
 /// `text` in pieces of about so many characters; all of it, none empty.
-pub(super) fn pieces(text: &str, length: usize) -> Vec<&str> {
+pub(crate) fn pieces(text: &str, length: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
