@@ -19,12 +19,12 @@ pub enum StoreError {
     /// There is no such thing.
     #[error("there is no {what} `{id}`")]
     Missing {
-        /// `session`, `turn`, `delivery`
+        /// `session`, `turn`, `running turn`, `delivery`
         what: &'static str,
         /// What was asked for.
         id: String,
     },
-    /// The file was written by a newer OpenPact, or isn't ours.
+    /// The file was written by a newer OpenPact.
     #[error(
         "the database `{path}` has version {found}, this program knows up to {known}: start the newer OpenPact, or restore the backup made before its upgrade"
     )]
@@ -36,7 +36,7 @@ pub enum StoreError {
         /// Ours.
         known: u32,
     },
-    /// The database itself failed: disk full, file damaged, …
+    /// The database itself failed: disk full, file damaged or not ours, …
     #[error("could not {doing}")]
     Database {
         /// A verb phrase.
@@ -57,7 +57,8 @@ pub trait State: Send + Sync + 'static {
     /// Takes a message in, unless its place and id are known already.
     ///
     /// It joins the channel's current session (made if there is none) and waits
-    /// there. [`StoreError::Full`] if `waiting_limit` messages of that session wait.
+    /// there. What is known is confirmed even in a full session.
+    /// [`StoreError::Full`] if `waiting_limit` messages of that session wait.
     async fn accept(&self, message: NewMessage, waiting_limit: u32)
     -> Result<Accepted, StoreError>;
 
@@ -93,9 +94,10 @@ pub trait State: Send + Sync + 'static {
 
     /// Notes that the engine is about to be asked with the message
     /// `engine_message`; counts the attempt and returns its number (from 1).
+    /// A turn that ended counts as missing: nobody may be asked for it.
     async fn begin_attempt(&self, turn: &str, engine_message: &str) -> Result<u32, StoreError>;
 
-    /// Adds to a turn's journal, in order.
+    /// Adds to a turn's journal, in order; also after its end.
     async fn append_events(&self, turn: &str, events: Vec<Event>) -> Result<(), StoreError>;
 
     /// Ends a turn and queues what its channel gets to see. `false`: it had
@@ -145,7 +147,8 @@ pub trait State: Send + Sync + 'static {
         platform_message_id: &str,
     ) -> Result<bool, StoreError>;
 
-    /// Notes that a delivery will never succeed.
+    /// Notes that a delivery will never succeed. One that is done stays done,
+    /// and one that failed is done after all if its pieces get confirmed.
     async fn fail_delivery(&self, id: &str, reason: &str) -> Result<(), StoreError>;
 
     /// The platform's message ids of a delivery, by piece.
@@ -166,14 +169,16 @@ pub trait State: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Session>, StoreError>;
 
-    /// The newest `limit` messages and answers of a session, oldest first.
+    /// The newest `limit` messages and deliveries of a session, oldest first.
+    /// Commands and their replies are left out.
     async fn lines(&self, session: &str, limit: u32) -> Result<Vec<Line>, StoreError>;
 
     /// How much there is to do.
     async fn counts(&self) -> Result<Counts, StoreError>;
 
     /// Everything known of an id: ours (message, turn, delivery, session), the
-    /// platform's or the engine's. In the order of time, at most `limit`.
+    /// platform's, the requester's or the engine's. In the order of time, the
+    /// newest `limit`.
     async fn trace(&self, id: &str, limit: u32) -> Result<Vec<TraceEntry>, StoreError>;
 
     /// Who stands behind an engine session; `None` if it isn't ours.

@@ -107,12 +107,14 @@ fn prepare(path: &Path) -> Result<File, OpenError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or_else(|| Path::new("."));
     openpact_runtime::file::create_dir(folder, 0o700).map_err(io)?;
-    let lock = lock(path)?;
+    let lock = lock(path, LOCKED)?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         // SQLite syncs the folder for its log, but not for the database.
         Ok(_) => File::open(folder).and_then(|folder| folder.sync_all()).map_err(io)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            if !fs::metadata(path).map_err(io)?.is_file() {
+            let found = fs::metadata(path).map_err(io)?;
+            // SQLite takes a file of one byte for an empty one.
+            if !found.is_file() || found.len() == 1 {
                 return Err(OpenError::Foreign { path: path.to_owned() });
             }
         }
@@ -125,7 +127,7 @@ fn prepare(path: &Path) -> Result<File, OpenError> {
 ///
 /// The lock is on a file of its own, since SQLite's locks on the database end
 /// when any handle of it is closed. The kernel drops it with the process.
-fn lock(path: &Path) -> Result<File, OpenError> {
+fn lock(path: &Path, patience: Duration) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
@@ -133,7 +135,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(&name);
     let file = file.map_err(io)?;
-    let until = Instant::now() + LOCKED;
+    let until = Instant::now() + patience;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),

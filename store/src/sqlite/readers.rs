@@ -1,6 +1,6 @@
 //! Reads: a few read-only connections, used on blocking threads.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
@@ -42,7 +42,7 @@ impl Readers {
             let known = connections(&idle).pop();
             let mut connection = match known {
                 Some(connection) => connection,
-                None => file::connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+                None => connect(&path)?,
             };
             let found = connection.transaction().map_err(Problem::from).and_then(|it| work(&it));
             // One that failed may be broken; the next read opens a new one.
@@ -61,6 +61,13 @@ impl Readers {
     pub(super) fn close(&self) {
         connections(&self.idle).clear();
     }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = file::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    // In KiB if negative. The kernel caches the file anyway.
+    connection.pragma_update(None, "cache_size", -512)?;
+    Ok(connection)
 }
 
 fn connections(idle: &Mutex<Vec<Connection>>) -> MutexGuard<'_, Vec<Connection>> {

@@ -72,6 +72,14 @@ pub(super) fn set_engine_session(
     }
 }
 
+/// Fails if there is no such session.
+pub(super) fn require(db: &Connection, id: &str) -> Result<(), Problem> {
+    match db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?")?.exists([id])? {
+        true => Ok(()),
+        false => Err(Problem::missing("session", id)),
+    }
+}
+
 pub(super) fn load(db: &Connection, id: &str) -> Result<Session, Problem> {
     let select = format!("{SELECT} WHERE s.id = ?");
     let found = db.prepare_cached(&select)?.query_row([id], session).optional()?;

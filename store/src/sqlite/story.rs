@@ -11,7 +11,7 @@ use crate::model::{Caller, Counts, Line, TraceEntry, User};
 const TRACE: &str = include_str!("trace.sql");
 
 pub(super) fn lines(db: &Connection, session: &str, limit: u32) -> Result<Vec<Line>, Problem> {
-    session::load(db, session)?;
+    session::require(db, session)?;
     // Commands and their answers are no part of the conversation.
     let select = "
         SELECT id, outgoing, author, text, at FROM (
@@ -73,7 +73,7 @@ pub(super) fn trace(db: &Connection, id: &str, limit: u32) -> Result<Vec<TraceEn
 }
 
 pub(super) fn caller(db: &Connection, engine_session: &str) -> Result<Option<Caller>, Problem> {
-    // Of the running turn's messages the newest; with no turn running, the last that was in one.
+    // Of the running turn's messages the newest; with no turn running, the session's last.
     let select = "
         SELECT s.id, c.provider, c.channel, c.thread, m.user_id, m.user_name
         FROM sessions s

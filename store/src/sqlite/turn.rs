@@ -29,8 +29,7 @@ impl Entry {
 }
 
 pub(super) fn begin(db: &Connection, session: &str, limit: u32) -> Result<Option<Turn>, Problem> {
-    // Fails if there is no such session.
-    session::load(db, session)?;
+    session::require(db, session)?;
     let running = "SELECT 1 FROM turns WHERE session = ? AND state = 'running'";
     if db.prepare_cached(running)?.exists([session])? || !has_waiting(db, session)? || limit == 0 {
         return Ok(None);
@@ -45,8 +44,9 @@ pub(super) fn begin(db: &Connection, session: &str, limit: u32) -> Result<Option
 }
 
 pub(super) fn running(db: &Connection) -> Result<Vec<Turn>, Problem> {
-    let mut select =
-        db.prepare_cached("SELECT id FROM turns WHERE state = 'running' ORDER BY id")?;
+    // The plus keeps SQLite from walking through all turns for the order's sake.
+    let select = "SELECT id FROM turns WHERE state = 'running' ORDER BY +id";
+    let mut select = db.prepare_cached(select)?;
     let ids = select.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
     ids.iter().map(|id| load(db, id)).collect()
 }

@@ -40,8 +40,8 @@ enum Order {
 
 /// A change whose result has any type.
 trait Job: Send {
-    /// `true`: keep what it did.
-    fn run(&mut self, db: &Connection) -> bool;
+    /// `true`: keep what it did. An error: SQLite gave up the whole transaction.
+    fn run(&mut self, db: &Connection) -> rusqlite::Result<bool>;
     /// Tells the caller, once it's decided whether the transaction stands.
     fn answer(self: Box<Self>, committed: Result<(), Arc<rusqlite::Error>>);
     fn bytes(&self) -> usize;
@@ -167,9 +167,7 @@ fn transact(db: &Connection, batch: &mut [Box<dyn Job>]) -> rusqlite::Result<()>
     execute("BEGIN IMMEDIATE")?;
     for job in batch {
         execute("SAVEPOINT job")?;
-        if !job.run(db) {
-            // Fails if SQLite gave up the whole transaction (disk full, …); then
-            // the others of the batch are gone as well.
+        if !job.run(db)? {
             execute("ROLLBACK TO job")?;
         }
         execute("RELEASE job")?;
@@ -182,18 +180,20 @@ where
     T: Send,
     F: FnOnce(&Connection) -> Result<T, Problem> + Send,
 {
-    fn run(&mut self, db: &Connection) -> bool {
-        let Some(work) = self.work.take() else { return false };
+    fn run(&mut self, db: &Connection) -> rusqlite::Result<bool> {
+        let Some(work) = self.work.take() else { return Ok(false) };
         // The savepoint undoes what a panic left half done.
         match catch_unwind(AssertUnwindSafe(|| work(db))) {
+            // Disk full and the like: the others of the batch are gone as well.
+            Ok(Err(Problem::Sqlite(error))) if db.is_autocommit() => Err(error),
             Ok(result) => {
                 let keep = result.is_ok();
                 self.result = Some(result.map_err(|problem| problem.explain(self.doing)));
-                keep
+                Ok(keep)
             }
             Err(_) => {
                 tracing::error!(doing = self.doing, "a change to the store panicked");
-                false
+                Ok(false)
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) async fn sessions_wait_in_order_until_a_turn_runs(store: Store) {
     accepted(&store, "first", "m2").await;
     assert_eq!(store.waiting_sessions().await.unwrap(), [first.clone(), second.clone()]);
     let turn = store.begin_turn(&first, 1).await.unwrap().unwrap();
-    assert_eq!(store.waiting_sessions().await.unwrap(), [second.clone()]);
+    assert_eq!(store.waiting_sessions().await.unwrap(), std::slice::from_ref(&second));
     answer(&store, &turn, "done").await;
     assert_eq!(store.waiting_sessions().await.unwrap(), [second, first], "m2 came last");
 }
@@ -55,7 +55,7 @@ pub(crate) async fn a_running_turn_is_found_again(store: Store) {
     let (_, session) = accepted(&store, "main", "m1").await;
     store.set_engine_session(&session, Some("ses_1".into())).await.unwrap();
     let begun = store.begin_turn(&session, ROOM).await.unwrap().unwrap();
-    assert_eq!(store.running_turns().await.unwrap(), [begun.clone()]);
+    assert_eq!(store.running_turns().await.unwrap(), std::slice::from_ref(&begun));
     assert_eq!(begun.session.engine_session.as_deref(), Some("ses_1"));
     accepted(&store, "main", "m2").await;
     store.begin_attempt(&begun.id, "msg_1").await.unwrap();
