@@ -1,7 +1,7 @@
 //! `openpact up`: everything that is needed for a chat, with one command.
 //!
 //! [`first_run`] puts a configuration and keys into a new workspace, [`stack`]
-//! starts the three processes, [`supervise`] keeps each of them running with
+//! starts the three [`process`]es, [`supervise`] keeps each of them running with
 //! [`backoff`], [`log`] keeps what they write, [`report`] is what the person sees.
 
 use std::io::{IsTerminal as _, Write as _};
@@ -28,6 +28,8 @@ mod backoff;
 pub mod first_run;
 pub(crate) mod lock;
 mod log;
+mod port;
+mod process;
 mod report;
 mod stack;
 pub(crate) mod stale;

@@ -11,11 +11,9 @@ use openpact_cli::engine::sandbox::{Enforced, Level, Sandbox, support};
 /// A shell in the sandbox of an engine whose only folder is `own`.
 fn confined(own: &Path, sandbox: Sandbox, script: &str) -> Output {
     let shell = Path::new("/bin/sh");
-    let mut sandbox =
-        Sandbox { start: [Sandbox::of_program(shell).start, sandbox.start].concat(), ..sandbox };
-    let base = Sandbox::of_program(shell);
-    sandbox.read.extend(base.read);
-    sandbox.write.extend(base.write);
+    let Sandbox { start, connect, .. } = sandbox;
+    let mut sandbox = Sandbox { connect, ..Sandbox::of_program(shell) };
+    sandbox.start.extend(start);
     sandbox.write.push(own.to_owned());
     let openpact = Path::new(env!("CARGO_BIN_EXE_openpact"));
     let mut command: Command = child::confined(openpact, Level::Strict, &sandbox, shell);
