@@ -16,3 +16,5 @@ pub mod harness;
 mod http;
 pub mod llm;
 mod wait;
+
+pub use wait::NotSeen;

@@ -32,6 +32,18 @@ impl Bell {
         self.0.send_modify(|times| *times += 1);
     }
 
+    /// Waits for it to ring from now on, starting with this call and not with
+    /// the first poll.
+    pub(crate) fn rung(&self) -> impl Future<Output = ()> + use<> {
+        let mut rings = self.0.subscribe();
+        async move {
+            // The bell is gone: nothing will ever change.
+            if rings.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
     /// Looks at once and then whenever it rings, until `look` sees something.
     /// `instead` says what there is when the time is up.
     pub(crate) async fn wait<T>(
