@@ -16,17 +16,4 @@ pub mod status;
 pub mod up;
 pub mod workspace;
 
-use std::process::ExitCode;
-
-use tokio_util::sync::CancellationToken;
-
 pub use command::main;
-
-/// The chat that `up` opens on a terminal once everything runs.
-async fn talk(
-    _workspace: workspace::WorkspaceArgs,
-    stop: CancellationToken,
-) -> anyhow::Result<ExitCode> {
-    stop.cancelled().await;
-    Ok(ExitCode::SUCCESS)
-}

@@ -116,12 +116,11 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
         return Ok(ExitCode::SUCCESS);
     };
     let on_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    let chat = on_terminal && !args.headless && !args.verbose;
-    let served = if chat {
+    let served = if on_terminal && !args.headless && !args.verbose {
+        report.say(Tone::Good, "all", "ready");
         report.mute(true);
-        let chat = crate::talk(workspace, stop.clone());
         let chatted = tokio::select! {
-            chatted = chat => chatted,
+            chatted = chat(workspace, &stop) => chatted,
             failed = stack.failure() => Err(failed),
         };
         report.mute(false);
@@ -136,6 +135,18 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
     };
     stack.end().await;
     served
+}
+
+/// What the terminal is for once everything runs. Everything ends with it.
+async fn chat(workspace: WorkspaceArgs, stop: &CancellationToken) -> anyhow::Result<ExitCode> {
+    let layout = workspace.layout()?;
+    let folder = layout.root().display();
+    let text = format!(
+        "Write with `openpact send --workspace {folder} \"text\"`. Ctrl-C ends everything."
+    );
+    writeln!(std::io::stdout(), "{text}").context("write to standard output")?;
+    stop.cancelled().await;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells whoever reads standard output that a message would be answered.
