@@ -52,7 +52,7 @@ impl Caller {
             Some(Stamp { session, call }) => (Some(session), Some(call)),
             None => (None, None),
         };
-        Self { door, name: name.map(shortened), session, call }
+        Self { door, name: name.map(|name| shortened(&name)), session, call }
     }
 
     /// For the audit log: `engine: opencode`.
@@ -70,7 +70,7 @@ impl Caller {
     }
 }
 
-fn shortened(name: String) -> String {
+fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST / 2).collect()
 }
 

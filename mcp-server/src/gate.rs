@@ -10,7 +10,6 @@ mod record;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use openpact_runtime::redact::Redactor;
 use openpact_store::audit::AuditLog;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -49,7 +48,6 @@ pub struct Gate {
     registry: Registry,
     toolbox: Arc<Toolbox>,
     policy: Policy,
-    redactor: Redactor,
     audit: AuditLog,
     limits: Limits,
     timeout: Duration,
@@ -60,18 +58,11 @@ pub struct Gate {
 impl Gate {
     /// A gate before the tools of `registry`.
     #[must_use]
-    pub fn new(
-        config: &Config,
-        registry: Registry,
-        toolbox: Toolbox,
-        redactor: Redactor,
-        audit: AuditLog,
-    ) -> Self {
+    pub fn new(config: &Config, registry: Registry, toolbox: Toolbox, audit: AuditLog) -> Self {
         Self {
             registry,
             toolbox: Arc::new(toolbox),
             policy: Policy::new(config),
-            redactor,
             audit,
             limits: Limits::new(config.max_concurrent_calls, config.max_waiting_calls),
             timeout: config.call_timeout,
@@ -95,7 +86,7 @@ impl Gate {
         let answer = self
             .decide_and_run(&tool, arguments, caller, &stop, &mut record)
             .await
-            .map(|answer| answer.bounded(self.max_result_bytes).redacted(&self.redactor));
+            .map(|answer| answer.redacted(&self.toolbox.redactor).bounded(self.max_result_bytes));
         self.audit.append(record.end(&answer)).await.map_err(ToolError::RecordLost)?;
         answer
     }

@@ -4,6 +4,8 @@
 //! before rmcp sees a request is in [`guard`].
 
 mod guard;
+mod seal;
+mod session;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +15,6 @@ use anyhow::Context as _;
 use axum::Router;
 use axum::routing::{any_service, get};
 use openpact_runtime::layout::Layout;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,8 @@ use crate::server::Server;
 use crate::token::Tokens;
 
 use guard::Guard;
+use seal::Seal;
+use session::{SealedStore, Sessions};
 
 /// The name under which the address is written for others to find.
 const PROCESS: &str = "mcp";
@@ -55,7 +58,7 @@ pub(crate) async fn serve(
     match std::fs::remove_file(&file) {
         Ok(()) => {}
         Err(error) => {
-            tracing::warn!(%error, file = %file.display(), "the address file stays behind")
+            tracing::warn!(%error, file = %file.display(), "the address file stays behind");
         }
     }
     match served {
@@ -74,20 +77,22 @@ fn router(
     tokens: Tokens,
     stop: &CancellationToken,
 ) -> Router {
+    let seal = Arc::new(Seal::new(tokens.session_key()));
+    let sessions = Sessions::new(Arc::clone(&seal), config.max_sessions, config.session_idle);
     let guard = Arc::new(Guard::new(address, config, tokens));
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(config.session_idle);
     let progress = config.progress_interval;
     let gone = stop.clone();
+    let mut mcp = StreamableHttpServerConfig::default()
+        // The guard has checked both, with our own lists.
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_max_request_body_bytes(config.max_message_bytes)
+        .with_cancellation_token(stop.child_token());
+    mcp.session_store = Some(Arc::new(SealedStore::new(seal)));
     let service = StreamableHttpService::new(
         move || Ok(Server::new(Arc::clone(&gate), progress, gone.clone())),
         Arc::new(sessions),
-        StreamableHttpServerConfig::default()
-            // The guard has checked both, with our own lists.
-            .disable_allowed_hosts()
-            .disable_allowed_origins()
-            .with_max_request_body_bytes(config.max_message_bytes)
-            .with_cancellation_token(stop.child_token()),
+        mcp,
     );
     Router::new()
         .route("/mcp", any_service(service))

@@ -1,7 +1,7 @@
 //! One JSON-RPC message from bytes, or the error that answers them.
 
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
@@ -39,10 +39,15 @@ impl BadMessage {
 /// As much of a message as can be told when the rest can't be read.
 #[derive(Deserialize)]
 struct Outline<'a> {
-    #[serde(default, borrow)]
+    #[serde(default, borrow, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(default)]
     method: Option<String>,
+}
+
+/// An id of `null` is there, too, and makes a message a request.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads one message.
@@ -101,7 +106,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_answered_or_ignored() {
         #[rustfmt::skip]
-        let cases: [(&str, &[u8], &str); 17] = [
+        let cases: [(&str, &[u8], &str); 18] = [
             // what it is              bytes                                              answer
             ("a request",              br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,    "message"),
             ("with a BOM and CR",      b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r", "message"),
@@ -115,7 +120,8 @@ mod tests {
             ("a number",               b"1",                                              "null -32600"),
             ("no message",             br#"{"id":1}"#,                                    "1 -32600"),
             ("an id of null",          br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "null -32600"),
-            ("an id of 1e3",           br#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#,  "1e3 -32600"),
+            ("an id of 1e3",           br#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#,  "message"),
+            ("an id of 1.5",           br#"{"jsonrpc":"2.0","id":1.50,"method":"ping"}"#, "1.50 -32600"),
             ("an id beyond i64",       br#"{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}"#, "9223372036854775808 -32600"),
             ("an id of 2^53+1",        br#"{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}"#, "message"),
             ("an object as id",        br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,   "null -32600"),

@@ -130,10 +130,13 @@ mod tests {
         patterns.iter().map(|text| ToolGlob::try_from((*text).to_owned()).unwrap()).collect()
     }
 
+    /// The three lists, the tool's effect, the verdict.
+    type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], Effect, &'a str);
+
     #[test]
     fn deny_comes_before_allow_before_ask_before_what_ships() {
         #[rustfmt::skip]
-        let cases: [(&[&str], &[&str], &[&str], Effect, &str); 8] = [
+        let cases: [Case<'_>; 8] = [
             // deny              allow            ask             effect            verdict
             (&[],                &[],             &[],            Effect::Read,     "allow: reading is allowed"),
             (&[],                &[],             &[],            Effect::Write,    "allow: writing inside the workspace is allowed"),

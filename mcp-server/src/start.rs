@@ -100,8 +100,7 @@ async fn run(
     let gate = Arc::new(Gate::new(
         &config,
         tools::all(),
-        Toolbox { workspace },
-        Redactor::new(held),
+        Toolbox { workspace, redactor: Redactor::new(held) },
         AuditLog::new(layout.tools_db()),
     ));
     match (command.http, tokens) {

@@ -1,4 +1,4 @@
-//! The tokens that open the HTTP door.
+//! The tokens that open the HTTP door, and the key that sessions are sealed with.
 
 use openpact_runtime::key::{self, KeyError};
 use openpact_runtime::layout::Layout;
@@ -14,6 +14,7 @@ use crate::config::Config;
 pub struct Tokens {
     client: SecretString,
     engine: SecretString,
+    session_key: SecretString,
 }
 
 impl Tokens {
@@ -25,7 +26,9 @@ impl Tokens {
             Some(token) => token.clone(),
             None => key::read_or_create(&keys, key::MCP_CLIENT)?,
         };
-        Ok(Self { client, engine: key::read_or_create(&keys, key::ENGINE_TO_MCP)? })
+        let engine = key::read_or_create(&keys, key::ENGINE_TO_MCP)?;
+        let session_key = key::read_or_create(&keys, key::MCP_SESSION)?;
+        Ok(Self { client, engine, session_key })
     }
 
     /// Which door `token` opens.
@@ -39,12 +42,19 @@ impl Tokens {
         if engine.into() { Some(Door::Engine) } else { bool::from(client).then_some(Door::Token) }
     }
 
+    /// What session ids are sealed with.
+    #[must_use]
+    pub fn session_key(&self) -> &SecretString {
+        &self.session_key
+    }
+
     /// The tokens with their names, for the redactor.
     #[must_use]
-    pub fn named(&self) -> [(String, SecretString); 2] {
+    pub fn named(&self) -> [(String, SecretString); 3] {
         [
             ("MCP_TOKEN".to_owned(), self.client.clone()),
             ("MCP_ENGINE_TOKEN".to_owned(), self.engine.clone()),
+            ("MCP_SESSION_KEY".to_owned(), self.session_key.clone()),
         ]
     }
 }

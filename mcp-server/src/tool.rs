@@ -12,6 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
+use openpact_runtime::redact::Redactor;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -48,6 +49,10 @@ pub trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
 pub struct Toolbox {
     /// The folder that file tools see.
     pub workspace: Workspace,
+    /// Takes secrets out of text. Every answer passes it anyway; a tool that
+    /// cuts or matches text needs it before that, since of half a value nothing
+    /// is found, and what matches tells as much as what is shown.
+    pub redactor: Redactor,
 }
 
 /// One call of a tool.

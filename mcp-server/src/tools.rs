@@ -14,6 +14,8 @@ pub mod workspace_read;
 pub mod workspace_search;
 pub mod workspace_write;
 
+use openpact_runtime::redact::contains_mark;
+
 use crate::error::ToolError;
 use crate::tool::Registry;
 
@@ -33,12 +35,9 @@ pub fn all() -> Registry {
         .with::<memory::MemoryAppend>()
 }
 
-/// The mark that the redactor leaves where a secret was.
-const MARK: &str = "[REDACTED:";
-
 /// Refuses text that would put a redactor's mark in place of a secret.
 fn unmarked(what: &str, text: &str) -> Result<(), ToolError> {
-    if text.contains(MARK) {
+    if contains_mark(text) {
         return Err(ToolError::Redacted { what: format!("`{what}`") });
     }
     Ok(())

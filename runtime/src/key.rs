@@ -23,6 +23,8 @@ pub const TOOLS: &str = "tools.token";
 pub const ENGINE_TO_MCP: &str = "mcp-engine.token";
 /// What any other MCP client shows the MCP server.
 pub const MCP_CLIENT: &str = "mcp.token";
+/// What the MCP server seals its HTTP sessions with; nobody else needs it.
+pub const MCP_SESSION: &str = "mcp-session.key";
 /// The password of the engine's HTTP interface.
 pub const ENGINE_PASSWORD: &str = "engine.password";
 

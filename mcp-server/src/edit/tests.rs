@@ -12,10 +12,13 @@ fn all<'a>(old: &'a str, new: &'a str) -> Replacement<'a> {
     Replacement { old, new, all: true }
 }
 
+/// What it shows, the file, the edits, the file then.
+type Case<'a> = (&'a str, &'a [u8], &'a [Replacement<'a>], &'a [u8]);
+
 #[test]
 fn only_what_is_meant_changes() {
     #[rustfmt::skip]
-    let cases: [(&str, &[u8], &[Replacement<'_>], &[u8]); 16] = [
+    let cases: [Case<'_>; 16] = [
         // what it shows                      file                           edits                          file then
         ("a word",                            b"a = 1\n",                    &[one("1", "2")],              b"a = 2\n"),
         ("mixed ends and a bare CR",          b"a\r\nb\r\nc\nd\re\r\n",      &[one("b\nc", "B\nC\nX")],     b"a\r\nB\r\nC\r\nX\nd\re\r\n"),

@@ -17,12 +17,14 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use rmcp::model::ErrorCode;
+use rmcp::model::{ClientJsonRpcMessage, ErrorCode};
 
 use crate::caller::Door;
 use crate::config::Config;
 use crate::message::{self, BadMessage, Received};
 use crate::token::Tokens;
+
+use super::session;
 
 /// How long a client may take to send a request's body.
 const SENDING: Duration = Duration::from_secs(30);
@@ -94,32 +96,35 @@ pub(super) async fn admit(
         return (StatusCode::UNAUTHORIZED, challenge, "a bearer token is needed\n").into_response();
     };
     request.extensions_mut().insert(door);
-    if request.method() == Method::POST {
-        match read_message(&guard, request).await {
-            Ok(whole) => request = whole,
-            Err(answer) => return *answer,
-        }
+    if request.method() != Method::POST {
+        return next.run(request).await;
     }
-    next.run(request).await
+    match read_message(&guard, request).await {
+        Ok((request, message)) => session::opening(&message, next.run(request)).await,
+        Err(answer) => *answer,
+    }
 }
 
 /// Reads the whole body and makes sure that it's one message.
-async fn read_message(guard: &Guard, request: Request) -> Result<Request, Box<Response>> {
+async fn read_message(
+    guard: &Guard,
+    request: Request,
+) -> Result<(Request, ClientJsonRpcMessage), Box<Response>> {
     let (mut parts, body) = request.into_parts();
     if !is_plain_json(&parts.headers) {
         let text = "the body must be application/json, not compressed\n";
         return Err(Box::new((StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response()));
     }
     let bytes = read_body(body, guard.max_message_bytes).await?;
-    match message::parse(&bytes) {
-        Received::Message(_) => {}
+    let message = match message::parse(&bytes) {
+        Received::Message(message) => *message,
         Received::Nothing => return Err(Box::new(StatusCode::ACCEPTED.into_response())),
         Received::Bad(bad) => return Err(refused(StatusCode::BAD_REQUEST, &bad)),
-    }
+    };
     if accepts_anything(&parts.headers) {
         parts.headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
     }
-    Ok(Request::from_parts(parts, Body::from(bytes)))
+    Ok((Request::from_parts(parts, Body::from(bytes)), message))
 }
 
 async fn read_body(body: Body, limit: usize) -> Result<Bytes, Box<Response>> {

@@ -1,9 +1,12 @@
 //! `workspace_edit`.
 
+use std::borrow::Cow;
+
+use openpact_runtime::redact::Redactor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::edit::{self, Replacement};
+use crate::edit::{self, EditError, Edited, Replacement};
 use crate::error::ToolError;
 use crate::policy::Effect;
 use crate::tool::{Answer, Call, Tool};
@@ -67,7 +70,7 @@ impl Tool for WorkspaceEdit {
                 }
                 unchanged(current, expected_digest.as_ref())?;
                 let edits: Vec<_> = edits.iter().map(Replacement::from).collect();
-                let edited = edit::apply(&current.read()?, &edits)?;
+                let edited = edit_as_shown(&current.read()?, &edits, &with.redactor)?;
                 replaced = edited.replaced;
                 fits(current.path, &edited.content)?;
                 Ok(edited.content)
@@ -82,6 +85,28 @@ impl Tool for WorkspaceEdit {
         })
         .await
     }
+}
+
+/// Edits the file as a read shows it, secrets taken out, and the file alike.
+///
+/// Text that matches only because a secret is in it must look as if it weren't
+/// there: otherwise a model could guess a secret letter by letter.
+fn edit_as_shown(
+    original: &[u8],
+    edits: &[Replacement<'_>],
+    redactor: &Redactor,
+) -> Result<Edited, EditError> {
+    let shown = std::str::from_utf8(original).ok().map(|text| redactor.redact(text));
+    let Some(Cow::Owned(shown)) = shown else { return edit::apply(original, edits) };
+    let expected = edit::apply(shown.as_bytes(), edits)?;
+    match edit::apply(original, edits) {
+        Ok(edited) if is_shown_as(&edited.content, &expected.content, redactor) => Ok(edited),
+        _ => Err(EditError::NotFound { number: 1, hint: String::new() }),
+    }
+}
+
+fn is_shown_as(content: &[u8], shown: &[u8], redactor: &Redactor) -> bool {
+    std::str::from_utf8(content).is_ok_and(|text| redactor.redact(text).as_bytes() == shown)
 }
 
 impl<'a> From<&'a Edit> for Replacement<'a> {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use openpact_runtime::redact::Redactor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -48,7 +49,10 @@ impl Tool for WorkspaceRead {
         let span = self.span()?;
         call.blocking(move |with, stop| {
             let mut window = with.workspace.read_lines(&self.path, span, stop)?;
-            let text = std::mem::take(&mut window.text);
+            let mut text = std::mem::take(&mut window.text);
+            if window.cut {
+                cut_before_secret(&mut text, &window.beyond, &with.redactor);
+            }
             let note = note(&window, span, &text)?;
             Ok(Answer::text(text).and(note))
         })
@@ -71,6 +75,19 @@ impl WorkspaceRead {
         }
         let first = self.offset.unwrap_or(1).max(1);
         Ok(Span { first, lines: self.limit.unwrap_or(lines).min(lines), bytes })
+    }
+}
+
+/// Shortens `text`, which goes on as `beyond`, until no secret is cut in two:
+/// half of one would be shown.
+fn cut_before_secret(text: &mut String, beyond: &str, redactor: &Redactor) {
+    loop {
+        let whole = format!("{text}{beyond}");
+        if redactor.redact(&whole).starts_with(&*redactor.redact(text)) {
+            return;
+        }
+        let shorter = text.floor_char_boundary(text.len().saturating_sub(beyond.len().max(1)));
+        text.truncate(shorter);
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use memchr::memchr;
+use openpact_runtime::redact::Redactor;
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,7 +84,7 @@ impl Tool for WorkspaceSearch {
                 findings.read += 1;
                 // A file that is gone or can't be read is no reason to find nothing.
                 if let Ok(content) = with.workspace.read_found(found) {
-                    findings.search(found, &content, &pattern);
+                    findings.search(found, &content, &pattern, &with.redactor);
                 }
                 findings.more |= findings.read == MOST_FILES;
                 if findings.more {
@@ -122,13 +123,22 @@ impl WorkspaceSearch {
 }
 
 impl Findings {
-    fn search(&mut self, found: &Found, content: &[u8], pattern: &Regex) {
+    /// Looks through the text as a read would show it: a pattern that could
+    /// match a secret would tell it, letter by letter.
+    fn search(&mut self, found: &Found, content: &[u8], pattern: &Regex, redactor: &Redactor) {
         if memchr(0, content).is_some() {
             return;
         }
+        let text = String::from_utf8_lossy(content);
+        let text = redactor.redact(&text);
+        let content = text.as_bytes();
         let before = self.lines;
         let (mut line_number, mut counted_to, mut from) = (1, 0, 0);
         while let Some(hit) = pattern.find_at(content, from) {
+            if hit.start() == content.len() && content.ends_with(b"\n") {
+                // After the last line there's no other one.
+                break;
+            }
             if self.lines == MOST_LINES {
                 self.more = true;
                 break;

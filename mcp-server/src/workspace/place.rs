@@ -251,6 +251,16 @@ impl Workspace {
         if place.kind == Kind::Missing { Err(self.missing(place.path)) } else { Ok(place) }
     }
 
+    /// A place where a regular file is. What is none isn't even opened: opening a
+    /// device can do something.
+    pub(super) fn existing_file(&self, path: &WorkspacePath) -> Result<Place, WorkspaceError> {
+        let place = self.existing(path, Last::Follow)?;
+        match place.kind {
+            Kind::File => Ok(place),
+            other => Err(WorkspaceError::NotAFile { path: place.path, is: other.in_words() }),
+        }
+    }
+
     /// The error for a place where nothing is, with names that come close.
     pub(super) fn missing(&self, path: PathBuf) -> WorkspaceError {
         let close = match (path.parent(), path.file_name()) {

@@ -31,7 +31,7 @@ impl Workspace {
         let failed = |error| error::explain(error, "delete", &place.path);
         if place.kind != Kind::Folder {
             rustix::fs::unlinkat(locked.dir(), name, AtFlags::empty()).map_err(failed)?;
-            return self.done(locked, place, 1);
+            return Ok((settled(&locked, place)?, 1));
         }
         let mut removed = 0;
         if recursive {
@@ -40,7 +40,7 @@ impl Workspace {
             removed = empty(&inside, &place.path, stop)?;
         }
         match rustix::fs::unlinkat(locked.dir(), name, AtFlags::REMOVEDIR) {
-            Ok(()) => self.done(locked, place, removed + 1),
+            Ok(()) => Ok((settled(&locked, place)?, removed + 1)),
             Err(Errno::NOTEMPTY | Errno::EXIST) => {
                 Err(WorkspaceError::NotEmpty { path: place.path })
             }
@@ -137,17 +137,13 @@ impl Workspace {
             None => Ok(()),
         }
     }
+}
 
-    fn done(
-        &self,
-        folder: Locked,
-        place: Place,
-        removed: usize,
-    ) -> Result<(Place, usize), WorkspaceError> {
-        rustix::fs::fsync(folder.dir())
-            .map_err(|error| error::explain(error, "delete", &place.path))?;
-        Ok((place, removed))
-    }
+/// `place`, once the disk knows that it's gone.
+fn settled(folder: &Locked, place: Place) -> Result<Place, WorkspaceError> {
+    rustix::fs::fsync(folder.dir())
+        .map_err(|error| error::explain(error, "delete", &place.path))?;
+    Ok(place)
 }
 
 /// Removes what is in the open folder, at `path`; links as links. Doesn't

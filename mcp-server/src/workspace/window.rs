@@ -7,10 +7,12 @@ use memchr::{memchr, memchr_iter, memrchr};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use super::{Digest, Last, Workspace, WorkspaceError, WorkspacePath};
+use super::{Digest, Workspace, WorkspaceError, WorkspacePath};
 
 /// A file larger than this gets no digest, and is read only as far as needed.
 const LARGEST_DIGESTED: u64 = 64 * 1024 * 1024;
+/// Bytes that are kept beyond where a line is cut.
+const BEYOND: usize = 1024;
 /// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
 
@@ -36,6 +38,8 @@ pub struct Window {
     pub lines: u64,
     /// Whether the last line was too long and is cut.
     pub cut: bool,
+    /// What follows where it was cut, some of it.
+    pub beyond: String,
     /// Lines of the whole file, if it was read to its end.
     pub total_lines: Option<u64>,
     /// Bytes of the whole file.
@@ -57,7 +61,7 @@ impl Workspace {
         span: Span,
         stop: &CancellationToken,
     ) -> Result<Window, WorkspaceError> {
-        let place = self.existing(path, Last::Follow)?;
+        let place = self.existing_file(path)?;
         let (mut file, stat) = self.file(&place.path)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
         let to_the_end = size <= LARGEST_DIGESTED;
@@ -98,7 +102,7 @@ struct Reader {
 
 impl Reader {
     fn new(span: Span, size: u64) -> Self {
-        let room = usize::try_from(size).unwrap_or(usize::MAX).min(span.bytes + 1);
+        let room = usize::try_from(size).unwrap_or(usize::MAX).min(span.bytes + BEYOND);
         Self {
             span,
             hasher: Sha256::new(),
@@ -129,8 +133,8 @@ impl Reader {
                 }
             }
         }
-        // One byte more than wanted tells whether there is more.
-        let room = (self.span.bytes + 1).saturating_sub(self.wanted.len());
+        // More than wanted, which also tells whether there is more.
+        let room = (self.span.bytes + BEYOND).saturating_sub(self.wanted.len());
         self.wanted.extend_from_slice(&rest[..rest.len().min(room)]);
         self.breaks += memchr_iter(b'\n', rest).count() as u64;
         self.read += bytes.len() as u64;
@@ -144,27 +148,21 @@ impl Reader {
 
     fn finish(self, path: PathBuf, to_the_end: bool) -> Result<Window, WorkspaceError> {
         let ends_with_break = self.last.is_none_or(|byte| byte == b'\n');
-        let (wanted, cut) = trim(self.wanted, self.span);
+        let (wanted, beyond) = trim(self.wanted, self.span);
+        let cut = beyond.is_some();
         let not_text = |why| WorkspaceError::NotText { path: path.clone(), why };
         if memchr(0, &wanted).is_some() {
             return Err(not_text(describe(&wanted)));
         }
-        let text = match String::from_utf8(wanted) {
-            Ok(text) => text,
-            // Cut in the middle of a character, by us.
-            Err(error) if cut && error.utf8_error().error_len().is_none() => {
-                let whole = error.utf8_error().valid_up_to();
-                let mut bytes = error.into_bytes();
-                bytes.truncate(whole);
-                String::from_utf8(bytes).map_err(|_invalid| not_text("its bytes are no text"))?
-            }
-            Err(error) => return Err(not_text(describe(error.as_bytes()))),
-        };
+        let text =
+            String::from_utf8(wanted).map_err(|error| not_text(describe(error.as_bytes())))?;
         let unfinished = u64::from(!text.is_empty() && !text.ends_with('\n'));
         let lines = memchr_iter(b'\n', text.as_bytes()).count() as u64 + unfinished;
         Ok(Window {
             lines,
             cut,
+            // Only looked at, and its own end may be half a character.
+            beyond: String::from_utf8_lossy(&beyond.unwrap_or_default()).into_owned(),
             total_lines: to_the_end.then_some(self.breaks + u64::from(!ends_with_break)),
             total_bytes: if to_the_end { self.read } else { self.size },
             digest: (to_the_end && self.read <= LARGEST_DIGESTED).then(|| self.hasher.into()),
@@ -175,28 +173,36 @@ impl Reader {
     }
 }
 
-/// Cuts to the lines and bytes that are wanted; `true` if a line was cut in two.
-fn trim(mut bytes: Vec<u8>, span: Span) -> (Vec<u8>, bool) {
+/// Cuts to the lines and bytes that are wanted. If that cuts a line in two,
+/// gives what follows as well.
+fn trim(mut bytes: Vec<u8>, span: Span) -> (Vec<u8>, Option<Vec<u8>>) {
     let lines = usize::try_from(span.lines).unwrap_or(usize::MAX);
     if lines == 0 {
-        return (Vec::new(), false);
+        return (Vec::new(), None);
     }
     if let Some(end) = memchr_iter(b'\n', &bytes).nth(lines - 1) {
         bytes.truncate(end + 1);
     }
     if bytes.len() <= span.bytes {
-        return (bytes, false);
+        return (bytes, None);
     }
     match memrchr(b'\n', &bytes[..span.bytes]) {
         Some(end) => {
             bytes.truncate(end + 1);
-            (bytes, false)
+            (bytes, None)
         }
         None => {
-            bytes.truncate(span.bytes);
-            (bytes, true)
+            let beyond = bytes.split_off(whole_characters(&bytes, span.bytes));
+            (bytes, Some(beyond))
         }
     }
+}
+
+/// The end of the last character that ends before `at`.
+fn whole_characters(bytes: &[u8], at: usize) -> usize {
+    let continues = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    let back = bytes[..=at].iter().rev().take(4).take_while(|byte| continues(byte)).count();
+    at - back.min(3)
 }
 
 /// What bytes that are no UTF-8 text look like.
