@@ -102,10 +102,13 @@ fn note(window: &Window, span: Span, text: &str) -> Result<String, ToolError> {
     match window.total_lines {
         Some(0) => note.push_str("empty"),
         Some(total) if span.first > total => {
-            put(&mut note, format_args!("it has only {total} lines; nothing at {}", span.first));
+            put(&mut note, format_args!("lines in it: {total}; nothing at {}", span.first));
         }
         Some(total) if span.first == 1 && last == total && !window.cut => {
-            put(&mut note, format_args!("all {total} lines"));
+            put(
+                &mut note,
+                format_args!("all {total} {}", if total == 1 { "line" } else { "lines" }),
+            );
         }
         Some(total) => put(&mut note, format_args!("lines {}-{last} of {total}", span.first)),
         None => put(&mut note, format_args!("lines {}-{last}", span.first)),

@@ -18,10 +18,10 @@ fn the_text_comes_exactly_and_the_note_tells_the_rest() {
         ("an empty file",      "",             json!({}),                 "",            "[f: empty, 0 bytes, digest "),
         ("some lines",         "a\nb\nc\n",    json!({"offset": 2, "limit": 1}), "b\n",  "[f: lines 2-2 of 3, 6 bytes, digest "),
         ("the last lines",     "a\nb\nc\n",    json!({"offset": 2}),      "b\nc\n",      "[f: lines 2-3 of 3, 6 bytes, digest "),
-        ("beyond the end",     "a\n",          json!({"offset": 9}),      "",            "[f: it has only 1 lines; nothing at 9, 2 bytes"),
+        ("beyond the end",     "a\n",          json!({"offset": 9}),      "",            "[f: lines in it: 1; nothing at 9, 2 bytes"),
         ("line ends as is",    "a\r\nb\rc\n",  json!({}),                 "a\r\nb\rc\n", "[f: all 2 lines, 7 bytes, digest "),
-        ("a byte order mark",  "\u{feff}a\n",  json!({}),                 "\u{feff}a\n", "[f: all 1 lines, 5 bytes, digest "),
-        ("offset 0 is 1",      "a\n",          json!({"offset": 0}),      "a\n",         "[f: all 1 lines"),
+        ("a byte order mark",  "\u{feff}a\n",  json!({}),                 "\u{feff}a\n", "[f: all 1 line, 5 bytes, digest "),
+        ("offset 0 is 1",      "a\n",          json!({"offset": 0}),      "a\n",         "[f: all 1 line"),
     ];
     let workspace = Workspace::new();
     let mut client = Client::start(&workspace);
