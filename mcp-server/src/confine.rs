@@ -77,3 +77,45 @@ fn restrict(layout: &Layout) -> Result<RestrictionStatus, RulesetError> {
         .add_rules(path_beneath_rules(READABLE.map(Path::new), AccessFs::from_read(RIGHTS)))?
         .restrict_self()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_confined_thread_reaches_its_workspace_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let layout = Layout::new(folder.path()).unwrap();
+        layout.create().unwrap();
+        fs::write(layout.config_file(), "").unwrap();
+        let tried = layout.clone();
+        // Landlock binds the thread that asks for it, for good.
+        let confined = std::thread::spawn(move || {
+            let given = apply(&tried, true);
+            if given.landlock == "none" {
+                return given;
+            }
+            let denied = |path: &Path| fs::read(path).unwrap_err().kind();
+            assert_eq!(denied(&tried.config_file()), ErrorKind::PermissionDenied);
+            assert_eq!(denied(Path::new("/etc/passwd")), ErrorKind::PermissionDenied);
+            let out = fs::write(tried.root().join("x"), "").unwrap_err();
+            assert_eq!(out.kind(), ErrorKind::PermissionDenied);
+
+            let files = tried.ai_data();
+            fs::create_dir(files.join("sub")).unwrap();
+            fs::write(files.join("a"), "a").unwrap();
+            fs::rename(files.join("a"), files.join("sub/a")).unwrap();
+            fs::write(tried.tools_db(), "").unwrap();
+            fs::write(tried.address_file("mcp"), "").unwrap();
+            fs::remove_file(tried.address_file("mcp")).unwrap();
+            given
+        })
+        .join()
+        .unwrap();
+        assert_eq!(confined.landlock == "none", confined.landlock_abi == 0, "{confined:?}");
+        assert!(fs::read(layout.config_file()).is_ok(), "other threads are as before");
+    }
+}
