@@ -1,6 +1,8 @@
 //! `docs/configuration.md` says what is so: its examples load, its tables have
 //! every key with its default.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::fs;

@@ -1,3 +1,5 @@
+//! Where a text is cut, and that nothing of it is lost.
+
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::{prop_assert, prop_assert_eq};
 
