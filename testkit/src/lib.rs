@@ -17,4 +17,5 @@ mod http;
 pub mod llm;
 mod wait;
 
+pub use openpact_runtime::layout::Layout;
 pub use wait::NotSeen;
