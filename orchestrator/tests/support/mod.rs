@@ -1,6 +1,7 @@
 //! An orchestrator in this process, an engine that says what it's told to, and a frontend.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 pub mod engine;
 pub mod frontend;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use openpact_testkit::chat::Platform;
+use openpact_testkit::chat::{FakeChat, Platform};
 use openpact_testkit::harness::Stack;
 use openpact_testkit::llm::{FakeLlm, Rule, call, slow, text};
 use serde_json::json;
@@ -32,8 +32,8 @@ fn model() -> [Rule; 2] {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_message_ends_once_whatever_is_killed() {
     let llm = FakeLlm::start(model()).await.unwrap();
-    let mut stack = Stack::builder().start(&llm).await.unwrap();
-    let platform = Platform::connect(stack.layout(), "test");
+    let stack = Stack::builder().llm(&llm).start().await.unwrap();
+    let chat = FakeChat::start(stack.layout(), Platform::default());
 
     let mut chance = Chance::new();
     let mut kills: Vec<_> = ["engine", "orchestrator", "mcp"]
@@ -46,14 +46,14 @@ async fn every_message_ends_once_whatever_is_killed() {
     for (round, process) in kills.iter().enumerate() {
         // What is due by now is written, in bursts.
         while written < MESSAGES * (round + 1) / kills.len() {
-            platform.write(&format!("c{}", written % CHANNELS), &format!("message #{written}"));
+            chat.say(&format!("c{}", written % CHANNELS), &format!("message #{written}"));
             written += 1;
         }
         let moment = chance.below(4_000);
         tokio::time::sleep(Duration::from_millis(moment)).await;
         // One that is just being restarted is waited for, so that each kill counts.
         let until = tokio::time::Instant::now() + WITHIN;
-        while !stack.kill(process) {
+        while stack.kill(process).is_err() {
             assert!(tokio::time::Instant::now() < until, "{process} did not come back");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -61,20 +61,20 @@ async fn every_message_ends_once_whatever_is_killed() {
             *count += usize::from(name == process);
         }
     }
-    let tally = platform.settled(WITHIN).await.unwrap();
+    let report = chat.settled(WITHIN).await.unwrap();
 
     println!("seed {}, killed {done:?}", chance.seed);
-    println!("{tally:?}");
-    assert_eq!((tally.written, tally.open), (MESSAGES, 0));
-    assert_eq!(tally.doubled, 0, "{tally:?}");
-    assert_eq!(tally.answered + tally.failed + tally.rejected, MESSAGES);
+    println!("{report}");
+    assert_eq!((report.messages, report.waiting), (MESSAGES, 0), "{report}");
+    assert_eq!((report.doubled.len(), report.doubles), (0, 0), "{report}");
+    assert_eq!(report.answered + report.failed + report.rejected, MESSAGES, "{report}");
     assert!(done.iter().all(|(_, count)| *count == KILLS), "{done:?}");
 
     // Afterwards it's as good as new.
-    let sent = stack.openpact("send", &["how are you?"]).await.unwrap();
-    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
-    drop(platform);
-    stack.up().end().unwrap();
+    let sent = stack.openpact(["send", "how are you?"]).await.unwrap();
+    assert!(sent.status.success(), "{}", sent.stderr);
+    drop(chat);
+    assert!(stack.stop().await.unwrap().success());
 }
 
 /// Random numbers from a seed that a failure shows (xorshift64*).

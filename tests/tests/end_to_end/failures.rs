@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use openpact_testkit::chat::Platform;
+use openpact_testkit::chat::{FakeChat, Platform};
 use openpact_testkit::harness::Stack;
 use openpact_testkit::llm::{FakeLlm, Rule, Script, Step, slow, status, text, too_many};
 
@@ -24,26 +24,26 @@ async fn a_model_that_fails_is_explained_and_the_next_message_works() {
     let rules = cases.iter().map(|(shows, steps, _)| Rule::user(*shows).reply(steps.clone()));
     let llm = FakeLlm::start(rules.collect::<Script>()).await.unwrap();
     let config = "orchestrator:\n  stall_timeout: 12s\n  provider_wait: 10s\n";
-    let stack = Stack::builder().config(config).start(&llm).await.unwrap();
-    let platform = Platform::connect(stack.layout(), "test");
+    let stack = Stack::builder().config(config).llm(&llm).start().await.unwrap();
+    let chat = FakeChat::start(stack.layout(), Platform::default());
     // All at once: channels don't wait for one another.
     let channel = |at: usize| format!("c{at}");
     for (at, (shows, ..)) in cases.iter().enumerate() {
-        platform.write(&channel(at), shows);
+        chat.say(&channel(at), shows);
     }
-    let tally = platform.settled(WITHIN).await.unwrap();
-    assert_eq!(tally.doubled, 0, "{tally:?}");
+    let report = chat.settled(WITHIN).await.unwrap();
+    assert_eq!(report.doubled.len(), 0, "{report}");
     for (at, (shows, _, says)) in cases.iter().enumerate() {
-        let posts = platform.posts(&channel(at));
+        let posts = chat.visible(&channel(at));
         assert_eq!(posts.len(), 1, "{shows}: {posts:?}");
         assert!(posts[0].text.contains(says), "{shows}: {}", posts[0].text);
-        platform.write(&channel(at), "and now?");
+        chat.say(&channel(at), "and now?");
     }
-    let tally = platform.settled(WITHIN).await.unwrap();
+    let report = chat.settled(WITHIN).await.unwrap();
     // The one whose stream had no end counts as answered, with a remark.
-    assert_eq!((tally.failed, tally.answered), (cases.len() - 1, cases.len() + 1), "{tally:?}");
+    assert_eq!((report.failed, report.answered), (cases.len() - 1, cases.len() + 1), "{report}");
     for (at, (shows, ..)) in cases.iter().enumerate() {
-        assert!(platform.posts(&channel(at))[1].text.contains("and now?"), "{shows}");
+        assert!(chat.visible(&channel(at))[1].text.contains("and now?"), "{shows}");
     }
 }
 
@@ -53,17 +53,17 @@ async fn a_connection_that_breaks_once_costs_nothing_and_a_killed_engine_is_aske
     let story = "a long story with many words, told slowly enough to be interrupted in its middle";
     let dies = Rule::user("dies").reply([slow(story, 15, Duration::from_millis(200))]);
     let llm = FakeLlm::start([broken, dies]).await.unwrap();
-    let stack = Stack::builder().start(&llm).await.unwrap();
-    let platform = Platform::connect(stack.layout(), "test");
+    let stack = Stack::builder().llm(&llm).start().await.unwrap();
+    let chat = FakeChat::start(stack.layout(), Platform::default());
 
-    platform.write("one", "breaks");
-    platform.settled(WITHIN).await.unwrap();
-    assert!(platform.posts("one")[0].text.starts_with("echo:"), "{:?}", platform.posts("one"));
+    chat.say("one", "breaks");
+    chat.settled(WITHIN).await.unwrap();
+    assert!(chat.visible("one")[0].text.starts_with("echo:"), "{:?}", chat.visible("one"));
 
-    platform.write("two", "dies");
+    chat.say("two", "dies");
     llm.seen(|request| request.user().contains("dies")).await.unwrap();
-    assert!(stack.kill("engine"));
-    let tally = platform.settled(WITHIN).await.unwrap();
-    assert_eq!((tally.answered, tally.doubled), (2, 0), "{tally:?}");
-    assert_eq!(platform.posts("two")[0].text, story);
+    stack.kill("engine").unwrap();
+    let report = chat.settled(WITHIN).await.unwrap();
+    assert_eq!((report.answered, report.doubled.len()), (2, 0), "{report}");
+    assert_eq!(chat.visible("two")[0].text, story);
 }

@@ -18,10 +18,10 @@ fn writes_and_reads() -> Rule {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_with_tools_and_everything_is_on_record() {
     let llm = FakeLlm::start([writes_and_reads()]).await.unwrap();
-    let mut stack = Stack::builder().start(&llm).await.unwrap();
+    let stack = Stack::builder().llm(&llm).start().await.unwrap();
 
-    let sent = stack.openpact("send", &["please write the note"]).await.unwrap();
-    let (out, err) = (String::from_utf8_lossy(&sent.stdout), String::from_utf8_lossy(&sent.stderr));
+    let sent = stack.openpact(["send", "please write the note"]).await.unwrap();
+    let (out, err) = (sent.stdout, sent.stderr);
     assert!(sent.status.success(), "{out}\n{err}");
     assert!(out.starts_with("The file says: forty-two"), "{out}\n{err}");
     let file = stack.layout().ai_data().join("note.txt");
@@ -34,17 +34,17 @@ async fn a_question_is_answered_with_tools_and_everything_is_on_record() {
     assert!(offered.iter().any(|tool| tool == "openpact_workspace_read"), "{offered:?}");
 
     // The same session goes on, and knows what was said.
-    let sent = stack.openpact("send", &["--json", "and again"]).await.unwrap();
+    let sent = stack.openpact(["send", "--json", "and again"]).await.unwrap();
     assert!(sent.status.success());
     let asked = llm.requests();
     let said = format!("{:?}", asked.last().unwrap().messages());
     assert!(said.contains("please write the note"), "{said}");
 
-    let sessions = stack.openpact("send", &["/sessions"]).await.unwrap();
-    let sessions = String::from_utf8_lossy(&sessions.stdout).into_owned();
+    let sessions = stack.openpact(["send", "/sessions"]).await.unwrap();
+    let sessions = sessions.stdout;
     assert!(sessions.contains("2 answers"), "{sessions}");
 
-    stack.up().end().unwrap();
+    assert!(stack.stop().await.unwrap().success());
     let store = Sqlite::open(&stack.layout().state_db()).unwrap();
     let place = openpact_store::model::Place {
         provider: "terminal".into(),

@@ -150,8 +150,8 @@ impl View {
 
     /// The last tool that was called.
     pub(super) fn last_tool(&self) -> Option<String> {
-        let parts = self.steps.iter().flat_map(|step| &step.parts);
-        parts.filter(|it| it.part.kind == "tool").next_back().map(|it| it.part.tool.clone())
+        let mut parts = self.steps.iter().flat_map(|step| &step.parts);
+        parts.rfind(|it| it.part.kind == "tool").map(|it| it.part.tool.clone())
     }
 
     /// The answer, or why there is none. For when the turn is over.
