@@ -9,7 +9,7 @@ use openpact_runtime::{Process, Threads};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::install::pin;
-use crate::{child, config, doctor, status, up};
+use crate::{chat, child, config, doctor, send, status, up};
 
 /// Your own AI assistant, with real powers and without your secrets.
 #[derive(Debug, Parser)]
@@ -22,6 +22,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Args),
+    Chat(chat::Args),
+    Send(send::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     #[command(subcommand)]
@@ -55,6 +57,8 @@ pub fn main() -> ExitCode {
 async fn run(command: Command, stop: CancellationToken) -> anyhow::Result<ExitCode> {
     match command {
         Command::Up(args) => up::run(args, stop).await,
+        Command::Chat(args) => chat::run(args, stop).await,
+        Command::Send(args) => send::run(args, stop).await,
         Command::Status(args) => status::run(args, stop).await,
         Command::Doctor(args) => doctor::run(args, stop).await,
         Command::Config(command) => config::run(command, stop).await,

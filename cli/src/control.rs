@@ -9,9 +9,11 @@ use openpact_proto::control::v1::{GetStatusRequest, GetStatusResponse};
 use openpact_runtime::key;
 use openpact_runtime::layout::Layout;
 use secrecy::ExposeSecret as _;
-use tonic::Request;
 use tonic::metadata::AsciiMetadataValue;
-use tonic::transport::Endpoint;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
 
 use crate::up::stale;
 
@@ -24,8 +26,21 @@ pub fn address(layout: &Layout) -> Option<SocketAddr> {
     stale::address(layout, "orchestrator")
 }
 
-/// What runs in a workspace, and whether a message would be answered.
-pub async fn status(layout: &Layout) -> anyhow::Result<GetStatusResponse> {
+/// Shows the operator's token with each request.
+#[derive(Clone)]
+pub(crate) struct Bearer(AsciiMetadataValue);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert("authorization", self.0.clone());
+        Ok(request)
+    }
+}
+
+/// A client of the orchestrator of a workspace.
+pub(crate) async fn connect(
+    layout: &Layout,
+) -> anyhow::Result<ControlClient<InterceptedService<Channel, Bearer>>> {
     let address = address(layout).with_context(|| {
         format!("nothing runs in {}: start it with `openpact up`", layout.root().display())
     })?;
@@ -39,8 +54,11 @@ pub async fn status(layout: &Layout) -> anyhow::Result<GetStatusResponse> {
         .connect()
         .await
         .with_context(|| format!("the orchestrator does not answer at {address}"))?;
-    let mut request = Request::new(GetStatusRequest {});
-    request.metadata_mut().insert("authorization", bearer);
-    let status = ControlClient::new(channel).get_status(request).await;
+    Ok(ControlClient::with_interceptor(channel, Bearer(bearer)))
+}
+
+/// What runs in a workspace, and whether a message would be answered.
+pub async fn status(layout: &Layout) -> anyhow::Result<GetStatusResponse> {
+    let status = connect(layout).await?.get_status(GetStatusRequest {}).await;
     Ok(status.context("ask the orchestrator how it is")?.into_inner())
 }

@@ -3,8 +3,9 @@
 //! Read [`command`] first: the commands and what runs them. [`up`] starts and
 //! keeps everything; [`engine`] is how somebody else's program is fetched,
 //! confined and told what it may do; [`child`] is what a started process does
-//! first; [`doctor`] looks at everything and says what to do.
+//! first; [`chat`] and [`send`] talk to what runs; [`doctor`] looks at everything and says what to do.
 
+pub mod chat;
 pub mod child;
 pub mod command;
 pub mod config;
@@ -12,6 +13,8 @@ pub mod control;
 pub mod doctor;
 pub mod engine;
 mod environment;
+mod hub;
+pub mod send;
 pub mod status;
 pub mod up;
 pub mod workspace;

@@ -17,6 +17,7 @@ use openpact_runtime::settings::Settings;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
+use crate::chat;
 use crate::engine::install::{self, InstallError, Installation, Progress, pin};
 use crate::engine::model::Model;
 use crate::engine::sandbox::{self, Enforced, Level};
@@ -120,7 +121,7 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
         report.say(Tone::Good, "all", "ready");
         report.mute(true);
         let chatted = tokio::select! {
-            chatted = chat(workspace, &stop) => chatted,
+            chatted = chat::run(chat::Args::of(workspace), stop.clone()) => chatted,
             failed = stack.failure() => Err(failed),
         };
         report.mute(false);
@@ -135,18 +136,6 @@ pub async fn run(args: Args, stop: CancellationToken) -> anyhow::Result<ExitCode
     };
     stack.end().await;
     served
-}
-
-/// What the terminal is for once everything runs. Everything ends with it.
-async fn chat(workspace: WorkspaceArgs, stop: &CancellationToken) -> anyhow::Result<ExitCode> {
-    let layout = workspace.layout()?;
-    let folder = layout.root().display();
-    let text = format!(
-        "Write with `openpact send --workspace {folder} \"text\"`. Ctrl-C ends everything."
-    );
-    writeln!(std::io::stdout(), "{text}").context("write to standard output")?;
-    stop.cancelled().await;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells whoever reads standard output that a message would be answered.

@@ -17,4 +17,4 @@ mod telemetry;
 
 pub use error::chain;
 pub use process::{Process, Threads, Usage, until_stopped};
-pub use telemetry::redact_logs;
+pub use telemetry::{divert_logs, redact_logs};

@@ -1,9 +1,10 @@
 //! Logs: to standard error, so that standard output stays free for protocols.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tracing_subscriber::EnvFilter;
 
@@ -21,6 +22,16 @@ pub fn redact_logs(redactor: &Redactor) {
     if REDACTOR.set(redactor.clone()).is_err() {
         tracing::debug!("the logs are redacted already");
     }
+}
+
+/// Where the log goes instead of standard error.
+static DIVERTED: Mutex<Option<File>> = Mutex::new(None);
+
+/// Writes the log into `file` from now on, or to standard error again.
+///
+/// For as long as the terminal shows something that log lines would garble.
+pub fn divert_logs(file: Option<File>) {
+    *DIVERTED.lock().unwrap_or_else(PoisonError::into_inner) = file;
 }
 
 /// Starts logging. `OPENPACT_LOG` filters as `RUST_LOG` does elsewhere (`info` if unset);
@@ -54,13 +65,17 @@ pub(crate) fn redacted(text: &str) -> Cow<'_, str> {
     REDACTOR.get().map_or(Cow::Borrowed(text), |redactor| redactor.redact(text))
 }
 
-/// Standard error. The log gives it whole lines, so no value is cut in two.
+/// Standard error, or where the log goes instead. The log gives it whole lines, so no value is cut in two.
 struct Redacted;
 
 impl Write for Redacted {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        io::stderr().write_all(redacted(&text).as_bytes())?;
+        let text = redacted(&text);
+        match &mut *DIVERTED.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(file) => file.write_all(text.as_bytes())?,
+            None => io::stderr().write_all(text.as_bytes())?,
+        }
         Ok(line.len())
     }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use openpact_runtime::layout::Layout;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// Held for as long as `up` runs; the kernel takes it back however that ends.
 #[derive(Debug)]
@@ -43,6 +44,17 @@ fn path(layout: &Layout) -> PathBuf {
     layout.run().join("up.lock")
 }
 
+/// Whether an `up` seems to be running in a workspace. Doesn't touch the lock,
+/// so that nobody who takes it is in the way of another.
+pub(crate) fn is_held(layout: &Layout) -> bool {
+    let holder = std::fs::read_to_string(path(layout)).ok();
+    let holder = holder.and_then(|id| id.trim().parse().ok()).and_then(Pid::from_raw);
+    holder.is_some_and(|process| match test_kill_process(process) {
+        Ok(()) | Err(Errno::PERM) => true,
+        Err(_) => false,
+    })
+}
+
 impl Lock {
     /// Takes the lock of a workspace.
     pub(super) fn take(layout: &Layout) -> Result<Self, LockError> {
@@ -75,9 +87,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path()).unwrap();
         layout.create().unwrap();
+        assert!(!is_held(&layout));
         let first = Lock::take(&layout).unwrap();
         let text = Lock::take(&layout).unwrap_err().to_string();
         assert!(text.contains(&format!("(process {})", std::process::id())), "{text}");
+        assert!(is_held(&layout));
         drop(first);
         Lock::take(&layout).unwrap();
     }
