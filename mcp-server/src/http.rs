@@ -1,7 +1,7 @@
 //! MCP over streamable HTTP.
 //!
 //! `/mcp` is for whoever shows a token, `/health` for everybody. What comes
-//! before rmcp sees a request is in [`guard`].
+//! before rmcp sees a request is in `guard`.
 
 mod guard;
 mod seal;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::{any_service, get};
+use axum::serve::ListenerExt as _;
 use openpact_runtime::layout::Layout;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -52,6 +53,12 @@ pub(crate) async fn serve(
     tracing::info!(%address, "MCP over HTTP is ready");
 
     let router = router(address, config, gate, tokens, &stop);
+    // Answers are small and someone waits for each: never hold one back for more.
+    let listener = listener.tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection stays slow");
+        }
+    });
     let serving =
         axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned());
     let served = openpact_runtime::until_stopped(serving.into_future(), &stop, GRACE).await;

@@ -3,8 +3,8 @@
 //! Nothing else in this crate opens a file on the assistant's behalf. The root
 //! is a file descriptor; every open goes through `openat2` with
 //! `RESOLVE_BENEATH`, so it's the kernel that keeps a path inside, whatever is
-//! renamed or linked meanwhile. Read [`path`] for what a path may look like,
-//! [`place`] for how it becomes a place on disk, [`update`] for how a file is
+//! renamed or linked meanwhile. Read `path` for what a path may look like,
+//! `place` for how it becomes a place on disk, `update` for how a file is
 //! changed without losing anybody's write.
 //!
 //! Symbolic links are followed while they stay beneath the root, and never

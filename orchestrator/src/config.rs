@@ -135,7 +135,8 @@ mod tests {
     #[test]
     fn the_defaults_are_possible_and_impossible_values_are_named() {
         assert!(Config::default().check().is_ok());
-        let cases: [(&str, fn(&mut Config)); 4] = [
+        type Spoil = fn(&mut Config);
+        let cases: [(&str, Spoil); 4] = [
             ("max_steps", |config| config.max_steps = 0),
             ("model", |config| config.model = "gpt".into()),
             ("engine_url", |config| config.engine_url = "localhost:1".into()),

@@ -1,5 +1,7 @@
 //! Who may come in, and what is refused at the door.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
+
 mod support;
 
 use openpact_proto::control::v1 as control;

@@ -111,7 +111,7 @@ pub(super) fn is_control(name: &str) -> bool {
 impl Workspace {
     /// Finds the place that `path` means.
     ///
-    /// A name that isn't there is looked for by its looks: see [`spelling`].
+    /// A name that isn't there is looked for by its looks: see `spelling`.
     pub fn locate(&self, path: &WorkspacePath, last: Last) -> Result<Place, WorkspaceError> {
         let relative = self.relative(path.as_path())?;
         // Mostly there are no links and every name is right: one call tells.

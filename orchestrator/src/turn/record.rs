@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use openpact_runtime::redact::Stream;
-use openpact_store::model::{Event, Mode, Turn};
+use openpact_store::model::{At, Event, Mode, Turn};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -59,7 +59,9 @@ struct Stretch {
 impl<'a> Recorder<'a> {
     pub(super) fn new(turns: &'a Turns, turn: &'a Turn) -> Self {
         let (stretches, events, activities) = (Vec::new(), Vec::new(), Vec::new());
-        Self { turns, turn, stretches, events, activities, revision: 0, is_stale: false }
+        // From the clock, so that it rises on after a restart as well.
+        let revision = u64::try_from(At::now().0).unwrap_or(0);
+        Self { turns, turn, stretches, events, activities, revision, is_stale: false }
     }
 
     /// Keeps the record until the progress ends.

@@ -44,6 +44,8 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     // wrote it, killed or not; only a power cut can take the last few.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
+    // The process that writes may be confined to the database's own folder.
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }

@@ -85,7 +85,8 @@ struct Chance {
 
 impl Chance {
     fn new() -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let seed = std::env::var("CHAOS_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or(now.as_nanos() as u64) | 1;
         Self { seed, state: seed }

@@ -1,3 +1,5 @@
+//! Tests of what a terminal shows.
+
 use openpact_frontend::message::{Body, Delivery, Place};
 
 use super::super::editor::To;

@@ -375,6 +375,7 @@ fn model_error(failure: &Failure) -> EngineError {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "tables of `json!` read better")]
 mod tests {
     use serde_json::{Value, json};
 
